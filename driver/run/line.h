@@ -1,0 +1,101 @@
+/*
+ * The line: a row of shards, launched here or attached to by address, through which frames go. The driver
+ * looks only at `stage` to see where a frame has been, so chains, stars and mixes are one code path.
+ */
+#ifndef BRIG_DRIVER_RUN_LINE_H
+#define BRIG_DRIVER_RUN_LINE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/launcher.h"
+#include "proto/base/err.h"
+#include "proto/model/model.h"
+#include "proto/stat/trace.h"
+#include "proto/wire/frame.h"
+
+struct brig_line;
+
+struct brig_line_opts {
+    const struct brig_model *model;
+    const struct brig_mode *mode; /* with chain: must keep */
+    unsigned n_shards;
+    unsigned threads;
+    bool exact, kv_f32;
+    uint32_t ctx, slots;
+    uint32_t max_rows;   /* most rows in a frame: longer prompts are sent in pieces */
+    uint32_t timeout_ms; /* without progress */
+    const char *chain;   /* comma-separated control URLs, or NULL to launch */
+    bool insecure;
+    bool pss;                            /* ask each stage for its PSS in each frame */
+    struct brig_trace *trace;            /* or NULL */
+    const volatile sig_atomic_t *cancel; /* nonzero: give up soon with -BRIG_ECANCELLED; or NULL */
+};
+
+struct brig_stage_stats {
+    struct brig_cells cells;
+    bool head;
+    uint32_t pid;
+    char host[BRIG_HOST_MAX];
+    char kernel[BRIG_CLASS_MAX];
+    uint32_t threads;
+    uint64_t start_ns;            /* spawn to ready, last start; 0 when attached to */
+    uint64_t compute_ns, wait_ns; /* sums over frames with rows */
+    uint64_t mapped_bytes, pss_peak_bytes;
+};
+
+struct brig_line_stats {
+    unsigned n_stages;
+    const struct brig_stage_stats *stages; /* borrowed */
+    uint64_t proven_ns;                    /* clock time when the empty frame first came back */
+    uint64_t pss_peak_bytes; /* largest sum over processes alive together, the driver's own included; 0: not
+                                asked for */
+    uint64_t hops_per_pass;  /* messages for one frame through the line */
+    /* (round trip - sum of stage times) / hops, per frame with rows, newest 65,536 kept */
+    const uint64_t *hop_ns;
+    unsigned n_hop_ns;
+    uint64_t starts;          /* processes started after the first line-up (cold) */
+    const uint64_t *start_ns; /* spawn to first frame accepted, each start, newest 65,536 kept */
+    unsigned n_start_ns;
+};
+
+/* What comes back for one frame. Rows in the order of the wants. Memory is the line's, valid until the next
+ * pass. */
+struct brig_answer {
+    uint32_t n_wants;
+    uint32_t cols; /* candidates per row, or vocabulary when whole */
+    bool whole;
+    const float *lse;    /* [n_wants], candidates only */
+    const uint32_t *n;   /* [n_wants] valid candidates */
+    const uint32_t *ids; /* [n_wants, cols] */
+    const float *logits; /* [n_wants, cols] */
+};
+
+/* Start or attach to all that the mode keeps, and prove the line with a frame without rows. */
+int brig_line_open(struct brig_line **ret, const struct brig_line_opts *opts, struct brig_fail *fail);
+/* Drain, stop what was launched (leave what was attached to running), reap. NULL allowed. Bounded in time. */
+void brig_line_close(struct brig_line *l);
+
+/* One pass: frame fields runs, wants, ops, top are the caller's; h [n_rows, hidden] f32 is copied into the
+ * message. whole rows (top 0): sink is called for each wanted row in order instead of being kept
+ * (row: index among wants; logits [vocab], valid during the call), unless sink is NULL (then the answer holds
+ * them; few rows only). */
+struct brig_pass {
+    const struct brig_run *runs;
+    unsigned n_runs;
+    const struct brig_want *wants;
+    unsigned n_wants;
+    const struct brig_cache_op *ops;
+    unsigned n_ops;
+    uint32_t top;
+    const float *h;
+    int (*sink)(void *ctx, uint32_t row, const float *logits);
+    void *sink_ctx;
+};
+int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct brig_answer *ret,
+                   struct brig_fail *fail);
+
+void brig_line_stats(struct brig_line *l, struct brig_line_stats *ret);
+
+#endif

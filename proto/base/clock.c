@@ -1,0 +1,45 @@
+/* Time of process start, for "seconds since the program was started" figures. */
+#include "proto/base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint64_t read_start_ns(void)
+{
+    char line[1024];
+    FILE *f = fopen("/proc/self/stat", "re");
+    if (f == NULL)
+        return 0;
+    size_t n = fread(line, 1, sizeof line - 1, f);
+    fclose(f);
+    line[n] = '\0';
+    const char *p = strrchr(line, ')'); /* the name may hold spaces; field 3 follows its bracket */
+    for (int field = 2; p != NULL && field < 22; field++) {
+        p = strchr(p, ' ');
+        if (p != NULL)
+            p++;
+    }
+    unsigned long long ticks;
+    if (p == NULL || sscanf(p, "%llu", &ticks) != 1)
+        return 0;
+    long hz = sysconf(_SC_CLK_TCK);
+    struct timespec boot, mono;
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    clock_gettime(CLOCK_MONOTONIC, &mono);
+    uint64_t asleep = (uint64_t)(boot.tv_sec - mono.tv_sec) * BRIG_NS_PER_S;
+    uint64_t start = ticks * (BRIG_NS_PER_S / (uint64_t)(hz > 0 ? hz : 100));
+    return start > asleep ? start - asleep : 0;
+}
+
+uint64_t brig_clock_process_start_ns(void)
+{
+    static uint64_t start;
+    if (start == 0) {
+        uint64_t now = brig_clock_ns();
+        start = read_start_ns();
+        if (start == 0 || start > now)
+            start = now;
+    }
+    return start;
+}

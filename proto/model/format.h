@@ -1,0 +1,32 @@
+/*
+ * File formats: how metadata and tensor table are read. One row in format.def, one file each.
+ */
+#ifndef BRIG_PROTO_MODEL_FORMAT_H
+#define BRIG_PROTO_MODEL_FORMAT_H
+
+#include "proto/model/model.h"
+
+/* Metadata access for families: by key, with type conversion where it loses nothing. */
+struct brig_meta;
+bool brig_meta_u64(const struct brig_meta *meta, const char *key, uint64_t *ret);
+bool brig_meta_f64(const struct brig_meta *meta, const char *key, double *ret);
+bool brig_meta_bool(const struct brig_meta *meta, const char *key, bool *ret);
+bool brig_meta_str(const struct brig_meta *meta, const char *key, struct brig_str *ret);
+
+struct brig_format {
+    const char *name; /* "gguf" */
+    const char *help;
+    /* The first bytes of the file (or nothing, for a folder) are this format's. */
+    bool (*probe)(const char *path, const uint8_t *head, size_t n);
+    /* Fill files, tensors (without roles), vocab and priv of an empty model; *meta is borrowed from priv and
+     * *arch names the family. On failure the caller closes the half-filled model. */
+    int (*open)(struct brig_model *m, const struct brig_meta **meta, struct brig_str *arch,
+                struct brig_fail *fail);
+    void (*close)(struct brig_model *m); /* frees what open made; accepts half-built */
+    /* As brig_model_meta. */
+    bool (*meta_at)(const struct brig_model *m, unsigned index, const char **key, const char **value);
+};
+
+const struct brig_format *brig_format_at(unsigned i); /* NULL after the last row */
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * Stored types: how the numbers of a tensor lie in a file. One row each in type.def, one file each.
+ * The layouts are those of GGUF (ggml): little-endian blocks of `block_elems` consecutive columns of one row.
+ */
+#ifndef BRIG_PROTO_MODEL_TYPE_H
+#define BRIG_PROTO_MODEL_TYPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum brig_type_id {
+#define BRIG_TYPE(id, object) BRIG_TYPE_##id,
+#include "proto/model/type.def"
+#undef BRIG_TYPE
+    BRIG_TYPE_COUNT
+};
+
+struct brig_type {
+    const char *name; /* "Q4_0", as people write it */
+    const char *help; /* one line for `brigade list types` */
+    enum brig_type_id id;
+    uint32_t gguf_id;     /* ggml's number for it */
+    uint32_t block_elems; /* columns in a block: 1 for F32, F16, BF16 */
+    uint32_t block_bytes;
+    /* Columns that share one scale in an integer product with int8 activations (ARITHMETIC.md, Group); 0 when
+     * the type has no integer product and is always computed as floats. */
+    uint32_t group;
+    /* n_elems (a multiple of block_elems) from src (any alignment) to dst f32, exactly as the format defines.
+     */
+    void (*dequant)(const void *src, float *dst, size_t n_elems);
+};
+
+const struct brig_type *brig_type_at(unsigned i); /* row i of the table, NULL from BRIG_TYPE_COUNT on */
+const struct brig_type *brig_type_by_gguf(uint32_t gguf_id); /* NULL when unknown */
+const struct brig_type *brig_type_by_name(const char *name); /* NULL when unknown */
+
+/* ggml's name for a number that we do not support ("IQ2_XXS"), or NULL: for error messages. */
+const char *brig_type_gguf_name(uint32_t gguf_id);
+
+/* Bytes of a row of n_cols; 0 when n_cols is 0, no multiple of the block, or the size overflows. */
+uint64_t brig_type_row_bytes(const struct brig_type *t, uint64_t n_cols);
+
+#endif

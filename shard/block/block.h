@@ -1,0 +1,52 @@
+/*
+ * The transformer block and the head, driven by the description: they never ask for a family by name.
+ *
+ * norm -> qkv -> rope -> attention over the cache -> output projection -> residual -> norm -> MLP ->
+ * residual, rows batched throughout. Mathematics: docs/arithmetic.md and the papers it names.
+ */
+#ifndef BRIG_SHARD_BLOCK_BLOCK_H
+#define BRIG_SHARD_BLOCK_BLOCK_H
+
+#include "proto/wire/frame.h"
+#include "shard/cache/kv.h"
+#include "shard/kernels/kernel.h"
+#include "shard/kernels/team.h"
+#include "shard/weights/weights.h"
+
+struct brig_block;
+
+struct brig_block_setup {
+    const struct brig_slice *slice; /* all borrowed, living longer than the block */
+    const struct brig_weights *weights;
+    const struct brig_kernel *kernel;
+    struct brig_team *team;
+    bool exact;        /* activations stay f32 */
+    uint32_t max_rows; /* buffers for so many rows are allocated now, none later */
+    uint32_t ctx;
+};
+
+int brig_block_new(struct brig_block **ret, const struct brig_block_setup *setup, struct brig_fail *fail);
+void brig_block_free(struct brig_block *b); /* NULL allowed */
+
+/* Run the slice's layers over h [n_rows, hidden] f32 in place; runs state each row's slot and position. The
+ * cache has been reserved. *layer_now is set to the layer being computed, for the control thread. */
+void brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const struct brig_run *runs,
+                    unsigned n_runs, atomic_uint *layer_now);
+
+/* ---- head ---- */
+
+struct brig_candidate {
+    uint32_t id;
+    float logit;
+};
+
+/* Final norm and output product of n_want rows of h (row numbers in want_rows) into logits [n_want, vocab].
+ * At most BRIG_HEAD_ROWS rows at a time. */
+#define BRIG_HEAD_ROWS 16u
+void brig_head_logits(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
+                      float *logits);
+/* The top best of logits [vocab] in (logit descending, id ascending) order into out [top]; returns how many
+ * (min(top, vocab)). NaN logits come last. */
+uint32_t brig_head_top(const float *logits, uint32_t vocab, uint32_t top, struct brig_candidate *out);
+
+#endif

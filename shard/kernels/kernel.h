@@ -1,0 +1,85 @@
+/*
+ * Kernels: products of stored weights with activations, and the vector work around them, as ARITHMETIC.md
+ * (docs/arithmetic.md) defines every sum. One row of ops per instruction set in kernel.def; the scalar one is
+ * the definition and every other gives the same bits.
+ */
+#ifndef BRIG_SHARD_KERNELS_KERNEL_H
+#define BRIG_SHARD_KERNELS_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/model/type.h"
+
+#define BRIG_ACT_GROUP  32u  /* columns that share one activation scale */
+#define BRIG_UNIT_COLS  256u /* the usual unit: one chain of additions */
+#define BRIG_PANEL_ROWS 16u  /* rows that a vector kernel works on at a time; work is cut at multiples of it \
+                              */
+
+/* A stored matrix: rows are outputs. data has any alignment. */
+struct brig_matrix {
+    const struct brig_type *type;
+    const void *data; /* [rows, row_bytes] */
+    uint64_t rows, cols, row_bytes;
+    uint32_t unit_cols; /* columns of one unit; a multiple of the block, or cols: then one unit */
+};
+
+/* Activations of n_rows rows, in one of two forms: quantised (q != NULL) or f32. Rows are contiguous. */
+struct brig_act {
+    uint32_t n_rows;
+    uint32_t cols;      /* quantised: a multiple of 32 */
+    const float *f;     /* [n_rows, cols] */
+    const int8_t *q;    /* [n_rows, cols], or NULL */
+    const float *d;     /* [n_rows, cols / 32] scales */
+    const int32_t *sum; /* [n_rows, cols / 16] sums of 16 quants each */
+};
+
+struct brig_kernel {
+    const char *name; /* "scalar", "avx512" */
+    const char *help;
+    bool (*usable)(void); /* this CPU has it */
+
+    /* y[t * y_stride + r] = row r of w times row t of x, for r in [row_begin, row_end), t in [0, x->n_rows).
+     * row_begin is a multiple of BRIG_PANEL_ROWS. With x->q the integer product, else the float product; a
+     * type whose group is 0 always gets f32. No bias, no residual. Reads no byte outside the rows of w. Uses
+     * no heap; scratch of its own on the stack is at most 64 KiB. */
+    void (*matmul)(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
+                   const struct brig_act *x, float *y, size_t y_stride);
+
+    /* f32 [cols] -> int8 with f32 scales per 32 columns and sums per 16 (ARITHMETIC.md, Activations). cols is
+     * a multiple of 32. */
+    void (*quantize)(const float *x, uint32_t cols, int8_t *q, float *d, int32_t *sum);
+
+    /* out = x / sqrt(mean(x^2) + eps) * w; the sum of squares in 16 interleaved chains. Each step one f32
+     * operation: ((x * r) * w) with r = 1 / sqrtf(sum / n + eps). out may be x. */
+    void (*rms_norm)(const float *x, const float *w, uint32_t n, float eps, float *out);
+
+    /* One head of one row over positions 0..n_pos-1 of a cache: scores q.k in 16 interleaved chains times
+     * scale, maximum, exponentials, weighted sums of v, blocks of 64 positions (ARITHMETIC.md, Attention). k,
+     * v: [n_pos] rows of head_dim elements, f16 or f32 (kv_f32), `stride` elements apart. out [head_dim].
+     * scores: scratch [n_pos]. */
+    void (*attention)(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
+                      uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out);
+
+    /* out[i] = silu(gate[i]) * up[i], silu(x) = x / (1 + exp(-x)) */
+    void (*swiglu)(const float *gate, const float *up, uint32_t n, float *out);
+    /* x[i] += y[i] */
+    void (*add)(float *x, const float *y, uint32_t n);
+    /* n f32 to f16, nearest even */
+    void (*to_f16)(const float *x, uint32_t n, uint16_t *out);
+
+    /* log(sum(exp(x[i] - max))) + max over n logits: per 4,096 entries 16 interleaved chains, then the tree.
+     */
+    float (*log_sum_exp)(const float *x, uint32_t n);
+};
+
+const struct brig_kernel *brig_kernel_at(unsigned i); /* NULL after the last row; rows from best to scalar */
+const struct brig_kernel *brig_kernel_by_name(const char *name);
+/* The best usable one; the environment variable BRIGADE_KERNEL names another (unusable or unknown: NULL). */
+const struct brig_kernel *brig_kernel_choose(void);
+
+/* The tree that joins chains and units: left part ceil(n / 2). Overwrites v. n >= 1. */
+float brig_tree_sum(float *v, uint32_t n);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * The weights of one slice in memory: its byte ranges of the files, mapped read-only, and nothing else.
+ */
+#ifndef BRIG_SHARD_WEIGHTS_WEIGHTS_H
+#define BRIG_SHARD_WEIGHTS_WEIGHTS_H
+
+#include "proto/model/slice.h"
+#include "shard/kernels/kernel.h"
+
+struct brig_weights;
+
+/* fds[n] are the slice's files (borrowed until return). Sizes are checked against the description. */
+int brig_weights_map(struct brig_weights **ret, const struct brig_slice *slice, const int *fds, unsigned n,
+                     struct brig_fail *fail);
+void brig_weights_unmap(struct brig_weights *w); /* NULL allowed */
+
+/* The matrix of a role; unit_cols as ARITHMETIC.md says (attention output: brig_weights knows). A vector has
+ * rows 1. false when the slice has none. */
+bool brig_weights_matrix(const struct brig_weights *w, enum brig_role role, uint32_t layer,
+                         struct brig_matrix *ret);
+/* A vector as f32, converted once at mapping (norm weights, rope factors). NULL when the slice has none. */
+const float *brig_weights_vector(const struct brig_weights *w, enum brig_role role, uint32_t layer);
+
+uint64_t brig_weights_mapped_bytes(const struct brig_weights *w); /* whole pages */
+
+#endif
