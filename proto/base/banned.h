@@ -2,6 +2,11 @@
 #ifndef BRIG_PROTO_BASE_BANNED_H
 #define BRIG_PROTO_BASE_BANNED_H
 
+/* The headers that declare them come first: poisoning hits every later mention. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #pragma GCC poison strcpy strcat sprintf vsprintf gets strtok atoi atol atof alloca
 
 #endif
