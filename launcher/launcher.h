@@ -41,8 +41,8 @@ struct brig_launch_opts {
     unsigned n_shards;
     unsigned threads; /* per shard; 0: the shard's own default */
     bool exact, kv_f32;
+    bool once; /* each process exits after one frame with rows */
     uint32_t ctx, slots;
-    uint32_t max_rows;
     uint32_t timeout_ms; /* for a started process to be ready */
     const char *program; /* path of brigade-shard, NULL: beside this program, then in PATH */
 };

@@ -55,9 +55,6 @@ struct brig_line_stats {
     /* (round trip - sum of stage times) / hops, per frame with rows, newest 65,536 kept */
     const uint64_t *hop_ns;
     unsigned n_hop_ns;
-    uint64_t starts;          /* processes started after the first line-up (cold) */
-    const uint64_t *start_ns; /* spawn to first frame accepted, each start, newest 65,536 kept */
-    unsigned n_start_ns;
 };
 
 /* What comes back for one frame. Rows in the order of the wants. Memory is the line's, valid until the next
@@ -95,6 +92,11 @@ struct brig_pass {
 };
 int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct brig_answer *ret,
                    struct brig_fail *fail);
+
+/* On a line whose mode does not keep its processes: start stages one after the other, n times in all, each
+ * until a frame without rows has gone through it and come back, then stop it. ret_ns[n]: spawn to frame
+ * returned. */
+int brig_line_time_starts(struct brig_line *l, unsigned n, uint64_t *ret_ns, struct brig_fail *fail);
 
 void brig_line_stats(struct brig_line *l, struct brig_line_stats *ret);
 
