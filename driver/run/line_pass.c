@@ -1,0 +1,203 @@
+/* One frame through the line: along a chain, or stage by stage with processes started on the way. */
+#include "driver/run/line_parts.h"
+
+#include <string.h>
+
+#include "proto/base/clock.h"
+
+static int make_message(struct brig_line *l, const struct brig_pass *pass, struct brig_msg **ret,
+                        struct brig_fail *fail)
+{
+    struct brig_frame *f = &l->frame;
+    if (pass->n_runs > BRIG_FRAME_MAX_RUNS || pass->n_wants > BRIG_FRAME_MAX_WANTS ||
+        pass->n_ops > BRIG_FRAME_MAX_OPS)
+        return brig_fail_set(fail, BRIG_EINTERNAL, "a pass of %u runs, %u wants, %u cache operations",
+                             pass->n_runs, pass->n_wants, pass->n_ops);
+    f->run_id = l->run_id;
+    f->frame_id = ++l->frame_id;
+    f->stage = 0;
+    f->n_stages = l->n_stages;
+    f->flags = l->opts.pss ? BRIG_FRAME_PSS : 0;
+    f->dtype = pass->n_runs > 0 ? BRIG_DTYPE_HIDDEN : BRIG_DTYPE_NONE;
+    f->cols = pass->n_runs > 0 ? l->opts.model->desc.hidden : 0;
+    f->top = pass->top;
+    f->part = 0;
+    f->n_parts = 1;
+    f->part_first_want = f->part_wants = 0;
+    f->n_runs = pass->n_runs;
+    f->n_wants = pass->n_wants;
+    f->n_ops = pass->n_ops;
+    if (pass->n_runs > 0)
+        memcpy(f->runs, pass->runs, pass->n_runs * sizeof *f->runs);
+    if (pass->n_wants > 0)
+        memcpy(f->wants, pass->wants, pass->n_wants * sizeof *f->wants);
+    if (pass->n_ops > 0)
+        memcpy(f->ops, pass->ops, pass->n_ops * sizeof *f->ops);
+    int r = brig_frame_layout(f, fail);
+    if (r < 0)
+        return r;
+    struct brig_msg *m = brig_msg_new(f->message_bytes);
+    if (m == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a frame of %u rows", f->n_rows);
+    r = brig_frame_encode(f, brig_msg_data(m), brig_msg_len(m), fail);
+    if (r < 0) {
+        brig_msg_free(m);
+        return r;
+    }
+    if (f->payload_bytes > 0)
+        memcpy((uint8_t *)brig_msg_data(m) + f->payload_offset, pass->h, f->payload_bytes);
+    *ret = m;
+    return 0;
+}
+
+static int send_to(struct brig_line *l, unsigned stage, struct brig_msg *m, struct brig_fail *fail)
+{
+    struct brig_peer *p = &l->peers[stage];
+    int r = p->tx_link->send(p->tx, m, l->opts.timeout_ms, fail);
+    if (r < 0) {
+        brig_msg_free(m);
+        return brig_peer_blame(l, stage, fail);
+    }
+    return 0;
+}
+
+/* While `stage` computes: start the next ones, end the one before, connect the next. */
+static int prepare_next(struct brig_line *l, unsigned stage, struct brig_fail *fail)
+{
+    for (unsigned i = stage + 1; i <= stage + l->opts.mode->ahead && i < l->n_stages; i++)
+        if (!brig_launcher_alive(l->launcher, i)) {
+            int r = brig_launcher_start(l->launcher, i, fail);
+            if (r < 0)
+                return r;
+        }
+    if (stage > 0)
+        brig_peer_down(l, stage - 1);
+    return stage + 1 < l->n_stages ? brig_peer_up(l, stage + 1, fail) : 0;
+}
+
+/* Send m to `stage` and wait until it (or what comes after it in a chain) gives it back; *m is then the
+ * message that came back, else it is gone. */
+static int one_leg(struct brig_line *l, unsigned stage, struct brig_msg **m, struct brig_fail *fail)
+{
+    bool keeps = l->opts.mode->keeps;
+    int r = keeps ? 0 : brig_peer_up(l, stage, fail);
+    if (r < 0) {
+        brig_msg_free(*m);
+        return r;
+    }
+    r = send_to(l, stage, *m, fail);
+    if (r == 0 && !keeps)
+        r = prepare_next(l, stage, fail);
+    if (r == 0)
+        r = brig_line_await(l, m, fail);
+    if (r < 0)
+        return r;
+    l->peers[stage].done = !keeps && l->frame.n_rows > 0;
+    if (l->got.stage == (keeps ? l->n_stages : stage + 1))
+        return 0;
+    brig_msg_free(*m);
+    return brig_fail_set(fail, BRIG_EPROTO, "a frame sent to stage %u came back from stage %u", stage,
+                         l->got.stage);
+}
+
+static int walk(struct brig_line *l, struct brig_msg **m, struct brig_fail *fail)
+{
+    unsigned stage = 0;
+    while (stage < l->n_stages) {
+        int r = one_leg(l, stage, m, fail);
+        if (r < 0)
+            return r;
+        stage = l->got.stage;
+    }
+    return 0;
+}
+
+/* After a failure or a cancel no process may stay that works once: the next pass starts them anew. */
+static void drop_started(struct brig_line *l)
+{
+    for (unsigned i = 0; !l->opts.mode->keeps && i < l->n_stages; i++) {
+        l->peers[i].done = false;
+        l->peers[i].attached = false; /* no farewell: it may be in the middle of its work */
+        brig_peer_down(l, i);
+    }
+}
+
+static int run_pass(struct brig_line *l, const struct brig_pass *pass, struct brig_fail *fail)
+{
+    struct brig_msg *m;
+    uint64_t begin = brig_clock_ns();
+    bool complete = false;
+    int r = make_message(l, pass, &m, fail);
+    if (r == 0)
+        r = walk(l, &m, fail);
+    if (r < 0)
+        return r;
+    uint64_t end = brig_clock_ns();
+    if (l->frame.n_rows > 0)
+        brig_line_account(l, m, begin, end);
+    r = brig_line_take_answer(l, pass, m, &complete, fail);
+    brig_msg_free(m);
+    for (uint32_t part = 1; r == 0 && !complete; part++) {
+        r = brig_line_await(l, &m, fail);
+        if (r < 0)
+            break;
+        if (l->got.part != part)
+            r = brig_fail_set(fail, BRIG_EPROTO, "part %u of an answer came where %u was due", l->got.part,
+                              part);
+        if (r == 0)
+            r = brig_line_take_answer(l, pass, m, &complete, fail);
+        brig_msg_free(m);
+    }
+    return r;
+}
+
+int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct brig_answer *ret,
+                   struct brig_fail *fail)
+{
+    struct brig_fail unused;
+    int r = run_pass(l, pass, fail != NULL ? fail : &unused);
+    if (r < 0) {
+        drop_started(l);
+        return r;
+    }
+    if (!l->opts.mode->keeps)
+        brig_peer_down(l, l->n_stages - 1);
+    *ret = l->answer;
+    return 0;
+}
+
+static int time_one_start(struct brig_line *l, unsigned stage, uint64_t *ret_ns, struct brig_fail *fail)
+{
+    const struct brig_pass empty = {0};
+    struct brig_msg *m;
+    uint64_t begin = brig_clock_ns();
+    int r = brig_peer_up(l, stage, fail);
+    if (r == 0)
+        r = make_message(l, &empty, &m, fail);
+    if (r == 0) {
+        brig_frame_patch_stage(&l->frame, brig_msg_data(m), stage);
+        r = send_to(l, stage, m, fail);
+    }
+    if (r == 0)
+        r = brig_line_await(l, &m, fail);
+    if (r < 0)
+        return r;
+    *ret_ns = brig_clock_ns() - begin;
+    brig_msg_free(m);
+    brig_peer_down(l, stage);
+    return 0;
+}
+
+int brig_line_time_starts(struct brig_line *l, unsigned n, uint64_t *ret_ns, struct brig_fail *fail)
+{
+    if (l->opts.mode->keeps)
+        return brig_fail_set(fail, BRIG_EINTERNAL, "starts are timed on a line that keeps nothing");
+    for (unsigned i = 0; i < n; i++) {
+        int r = time_one_start(l, i % l->n_stages, &ret_ns[i], fail);
+        if (r < 0) {
+            drop_started(l);
+            return r;
+        }
+    }
+    return 0;
+}
