@@ -36,7 +36,8 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_C))
 all: $(PROGRAMS)
 
 # Kernels: one source per instruction set, built with its flags, chosen at run time.
-$(B)/obj/shard/kernels/avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c -mprefer-vector-width=512
+AVX512_OBJS := $(addprefix $(B)/obj/shard/kernels/,avx512.o avx512_int.o avx512_float.o avx512_matmul.o avx512_attention.o)
+$(AVX512_OBJS): CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c -mprefer-vector-width=512
 $(B)/obj/shard/kernels/avx2.o: CFLAGS += -mavx2 -mfma -mf16c
 # The scalar kernel is the definition: fmaf must be one instruction or a library call, never split.
 $(B)/obj/shard/kernels/%.o: CFLAGS += -O3

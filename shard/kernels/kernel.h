@@ -12,10 +12,11 @@
 
 #include "proto/model/type.h"
 
-#define BRIG_ACT_GROUP  32u  /* columns that share one activation scale */
-#define BRIG_UNIT_COLS  256u /* the usual unit: one chain of additions */
-#define BRIG_PANEL_ROWS 16u  /* rows that a vector kernel works on at a time; work is cut at multiples of it \
-                              */
+#define BRIG_ACT_GROUP 32u  /* columns that share one activation scale */
+#define BRIG_UNIT_COLS 256u /* the usual unit: one chain of additions */
+#define BRIG_PANEL_ROWS                                                                                      \
+    16u /* rows that a vector kernel works on at a time; work is cut at multiples of it                      \
+         */
 
 /* A stored matrix: rows are outputs. data has any alignment. */
 struct brig_matrix {

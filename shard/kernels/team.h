@@ -25,6 +25,10 @@ unsigned brig_team_threads(const struct brig_team *t);
 void brig_team_run(struct brig_team *t, uint32_t n_pieces, brig_team_fn fn, void *ctx);
 atomic_uint_fast64_t *brig_team_progress(struct brig_team *t);
 
+/* No work is expected soon (the frame has been sent on): threads that still spin go to sleep at once and
+ * leave their CPUs to the next shard. The next run wakes them. */
+void brig_team_rest(struct brig_team *t);
+
 /* From affinity and the cgroup's CPU quota (v1 and v2), at least 1. */
 unsigned brig_team_default_threads(void);
 

@@ -1,0 +1,146 @@
+/*
+ * Shared by the AVX-512 files only: how 16 rows become 16 lanes, and the functions that cross files.
+ *
+ * Lanes are rows. So each lane does one row's additions in exactly the order that docs/arithmetic.md gives,
+ * for one token or for many, and no sum is ever split over lanes.
+ */
+#ifndef BRIG_SHARD_KERNELS_AVX512_H
+#define BRIG_SHARD_KERNELS_AVX512_H
+
+#include <immintrin.h>
+
+#include "shard/kernels/kernel.h"
+
+enum {
+    BRIG_AVX512_TOKENS = 32,      /* rows of x that share one unpacking of the weights */
+    BRIG_AVX512_CHUNK_INT = 256,  /* columns unpacked at a time, integer product */
+    BRIG_AVX512_CHUNK_FLOAT = 128 /* and float product */
+};
+
+/* A piece of 16 rows: row r begins at base + r * stride. 15 * stride fits in int32. */
+struct brig_avx512_panel {
+    const uint8_t *base;
+    size_t stride;
+};
+
+/* Continue the chains acc[0..n_tokens) (lanes = rows) over columns [col, col + n_cols) of tokens first.. of
+ * x. Integer: n_cols is a multiple of 32, at most BRIG_AVX512_CHUNK_INT. Float: at most
+ * BRIG_AVX512_CHUNK_FLOAT; 16 bytes at a time are read, also where the last columns need fewer. The panel
+ * points at column col. */
+void brig_avx512_chain_int(enum brig_type_id id, struct brig_avx512_panel p, const struct brig_act *x,
+                           size_t first, unsigned n_tokens, size_t col, unsigned n_cols, __m512 *acc);
+void brig_avx512_chain_float(enum brig_type_id id, struct brig_avx512_panel p, const struct brig_act *x,
+                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, __m512 *acc);
+
+void brig_avx512_matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
+                        const struct brig_act *x, float *y, size_t y_stride);
+void brig_avx512_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
+                           uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out);
+
+/* brig_expf in 16 lanes. */
+__m512 brig_avx512_exp(__m512 x);
+/* brig_tree_sum of the 16 lanes. */
+float brig_avx512_tree(__m512 v);
+
+/* 16 bytes of rows 0, 4, 8, 12 after p in the four 128-bit lanes. */
+static inline __m512i brig_avx512_quad(const uint8_t *p, size_t stride)
+{
+    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p));
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(p + 4 * stride)), 1);
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(p + 8 * stride)), 2);
+    return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(p + 12 * stride)), 3);
+}
+
+/* 16 bytes of each of 16 rows, transposed: lane r of t[c] is dword c of row r. */
+static inline void brig_avx512_transpose(const uint8_t *p, size_t stride, __m512i t[4])
+{
+    __m512i r0 = brig_avx512_quad(p, stride), r1 = brig_avx512_quad(p + stride, stride);
+    __m512i r2 = brig_avx512_quad(p + 2 * stride, stride), r3 = brig_avx512_quad(p + 3 * stride, stride);
+    __m512i a = _mm512_unpacklo_epi32(r0, r1), b = _mm512_unpacklo_epi32(r2, r3);
+    __m512i c = _mm512_unpackhi_epi32(r0, r1), d = _mm512_unpackhi_epi32(r2, r3);
+    t[0] = _mm512_unpacklo_epi64(a, b);
+    t[1] = _mm512_unpackhi_epi64(a, b);
+    t[2] = _mm512_unpacklo_epi64(c, d);
+    t[3] = _mm512_unpackhi_epi64(c, d);
+}
+
+/* Byte offsets of 16 rows. */
+static inline __m512i brig_avx512_offsets(size_t stride)
+{
+    __m512i iota = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return _mm512_mullo_epi32(iota, _mm512_set1_epi32((int)stride));
+}
+
+/* Low halves of 16 dwords as f16, widened. */
+static inline __m512 brig_avx512_half(__m512i v)
+{
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v));
+}
+
+/* The 32 columns of one block of 16 rows: unsigned bytes, dword c of lane r holding columns 4c..4c+3 of row
+ * r, and the two scales. A value is byte - offset. */
+struct brig_avx512_block {
+    __m512i u[8];
+    __m512 d, m;
+};
+
+static inline bool brig_avx512_has_min(enum brig_type_id id)
+{
+    return id == BRIG_TYPE_Q4_1 || id == BRIG_TYPE_Q5_1;
+}
+
+static inline int brig_avx512_offset(enum brig_type_id id)
+{
+    return id == BRIG_TYPE_Q8_0 ? 128 : id == BRIG_TYPE_Q5_0 ? 16 : id == BRIG_TYPE_Q4_0 ? 8 : 0;
+}
+
+static inline void brig_avx512_nibbles(const uint8_t *p, size_t stride, __m512i u[8])
+{
+    const __m512i low = _mm512_set1_epi8(15);
+    __m512i t[4];
+    brig_avx512_transpose(p, stride, t);
+    for (int c = 0; c < 4; c++) {
+        u[c] = _mm512_and_si512(t[c], low);
+        u[4 + c] = _mm512_and_si512(_mm512_srli_epi32(t[c], 4), low);
+    }
+}
+
+/* Add the fifth bits: bit i of a row's dword belongs to column i. */
+static inline void brig_avx512_fifth(__m512i bits, __m512i u[8])
+{
+    const __m512i low = _mm512_set1_epi32((int)0x08040201u), high = _mm512_set1_epi32((int)0x80402010u);
+    const __m512i lanes = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
+    const __m512i bit4 = _mm512_set1_epi8(16);
+    for (int c = 0; c < 8; c++) {
+        __m512i bytes = _mm512_shuffle_epi8(bits, _mm512_add_epi8(lanes, _mm512_set1_epi8((char)(c / 2))));
+        __mmask64 set = _mm512_test_epi8_mask(bytes, c % 2 == 0 ? low : high);
+        u[c] = _mm512_mask_add_epi8(u[c], set, u[c], bit4);
+    }
+}
+
+/* Read one block of 16 rows. Inlined with a constant id, so that nothing is decided at run time. */
+static inline __attribute__((always_inline)) void brig_avx512_read(enum brig_type_id id, const uint8_t *p,
+                                                                   size_t stride, __m512i offsets,
+                                                                   struct brig_avx512_block *b)
+{
+    __m512i head = _mm512_i32gather_epi32(offsets, p, 1);
+    size_t at = 2; /* first byte after the scales */
+    b->d = brig_avx512_half(head);
+    if (brig_avx512_has_min(id)) {
+        b->m = brig_avx512_half(_mm512_srli_epi32(head, 16));
+        at = 4;
+    }
+    if (id == BRIG_TYPE_Q8_0) {
+        brig_avx512_transpose(p + at, stride, b->u);
+        brig_avx512_transpose(p + at + 16, stride, b->u + 4);
+        for (int c = 0; c < 8; c++)
+            b->u[c] = _mm512_xor_si512(b->u[c], _mm512_set1_epi8((char)0x80));
+    } else if (id == BRIG_TYPE_Q5_0 || id == BRIG_TYPE_Q5_1) {
+        brig_avx512_nibbles(p + at + 4, stride, b->u);
+        brig_avx512_fifth(_mm512_i32gather_epi32(offsets, p + at, 1), b->u);
+    } else {
+        brig_avx512_nibbles(p + at, stride, b->u);
+    }
+}
+
+#endif

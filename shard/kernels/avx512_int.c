@@ -1,0 +1,168 @@
+/*
+ * Integer products with AVX-512 VNNI: weights as unsigned bytes, activations as signed bytes, 4 columns of 16
+ * rows an instruction. Sums of a group are exact, so their order is free; the f32 chain goes group by group.
+ * Called by brig_avx512_matmul for each chunk of a unit.
+ */
+#include "shard/kernels/avx512.h"
+
+#include "proto/base/mem.h"
+
+/* A chunk of unpacked weights, shared by all tokens of a tile. */
+struct unpacked {
+    __m512i u[BRIG_AVX512_CHUNK_INT / BRIG_ACT_GROUP][8];
+    __m512 d[BRIG_AVX512_CHUNK_INT / BRIG_ACT_GROUP];
+    __m512 m[BRIG_AVX512_CHUNK_INT / BRIG_ACT_GROUP];
+};
+
+/* Activations of one token from one group on. */
+struct token {
+    const int8_t *q;
+    const float *d;
+    const int32_t *sum;
+};
+
+static inline struct token token_at(const struct brig_act *x, size_t t, size_t col)
+{
+    return (struct token){.q = x->q + t * x->cols + col,
+                          .d = x->d + (t * x->cols + col) / BRIG_ACT_GROUP,
+                          .sum = x->sum + (t * x->cols + col) / 16};
+}
+
+static inline __m512i four(const int8_t *q)
+{
+    int32_t v;
+    memcpy(&v, q, sizeof v);
+    return _mm512_set1_epi32(v);
+}
+
+static inline __m512 add_group(enum brig_type_id id, __m512i isum, __m512 d, __m512 m, float dx, int32_t xsum,
+                               __m512 acc)
+{
+    acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum), _mm512_mul_ps(d, _mm512_set1_ps(dx)), acc);
+    if (brig_avx512_has_min(id))
+        acc = _mm512_fmadd_ps(m, _mm512_set1_ps(dx * (float)xsum), acc);
+    return acc;
+}
+
+/* One token: from the stored block to the sum without leaving the registers. */
+static inline __attribute__((always_inline)) void one(enum brig_type_id id, unsigned block_bytes,
+                                                      struct brig_avx512_panel p, struct token x,
+                                                      unsigned n_groups, __m512 *acc)
+{
+    const __m512i offsets = brig_avx512_offsets(p.stride);
+    __m512 a = *acc;
+    for (unsigned g = 0; g < n_groups; g++, x.q += BRIG_ACT_GROUP) {
+        struct brig_avx512_block b;
+        brig_avx512_read(id, p.base + g * block_bytes, p.stride, offsets, &b);
+        int32_t xsum = x.sum[2 * g] + x.sum[2 * g + 1];
+        __m512i even = _mm512_set1_epi32(-brig_avx512_offset(id) * xsum);
+        __m512i odd = _mm512_setzero_si512();
+        for (int c = 0; c < 8; c += 2) {
+            even = _mm512_dpbusd_epi32(even, b.u[c], four(x.q + 4 * c));
+            odd = _mm512_dpbusd_epi32(odd, b.u[c + 1], four(x.q + 4 * c + 4));
+        }
+        a = add_group(id, _mm512_add_epi32(even, odd), b.d, b.m, x.d[g], xsum, a);
+    }
+    *acc = a;
+}
+
+static inline __attribute__((always_inline)) void unpack(enum brig_type_id id, unsigned block_bytes,
+                                                         struct brig_avx512_panel p, unsigned n_groups,
+                                                         struct unpacked *s)
+{
+    const __m512i offsets = brig_avx512_offsets(p.stride);
+    for (unsigned g = 0; g < n_groups; g++) {
+        struct brig_avx512_block b;
+        brig_avx512_read(id, p.base + g * block_bytes, p.stride, offsets, &b);
+        for (int c = 0; c < 8; c++)
+            s->u[g][c] = b.u[c];
+        s->d[g] = b.d;
+        if (brig_avx512_has_min(id))
+            s->m[g] = b.m;
+    }
+}
+
+/* N tokens, N a constant: their sums stay in registers while the weights pass by. */
+static inline __attribute__((always_inline)) void tile(enum brig_type_id id, const int N,
+                                                       const struct unpacked *s, struct token x, size_t cols,
+                                                       unsigned n_groups, __m512 *acc)
+{
+    __m512 a[8];
+    for (int k = 0; k < N; k++)
+        a[k] = acc[k];
+    for (unsigned g = 0; g < n_groups; g++, x.q += BRIG_ACT_GROUP, x.d++, x.sum += 2) {
+        __m512i isum[8];
+        for (int k = 0; k < N; k++) {
+            const int32_t *sum = x.sum + (size_t)k * (cols / 16);
+            isum[k] = _mm512_set1_epi32(-brig_avx512_offset(id) * (sum[0] + sum[1]));
+        }
+        for (int c = 0; c < 8; c++) {
+            __m512i u = s->u[g][c];
+            for (int k = 0; k < N; k++)
+                isum[k] = _mm512_dpbusd_epi32(isum[k], u, four(x.q + (size_t)k * cols + 4 * c));
+        }
+        for (int k = 0; k < N; k++) {
+            const int32_t *sum = x.sum + (size_t)k * (cols / 16);
+            a[k] = add_group(id, isum[k], s->d[g], s->m[g], x.d[(size_t)k * (cols / BRIG_ACT_GROUP)],
+                             sum[0] + sum[1], a[k]);
+        }
+    }
+    for (int k = 0; k < N; k++)
+        acc[k] = a[k];
+}
+
+static inline __attribute__((always_inline)) void many(enum brig_type_id id, unsigned block_bytes,
+                                                       struct brig_avx512_panel p, const struct brig_act *x,
+                                                       size_t first, unsigned n_tokens, size_t col,
+                                                       unsigned n_groups, __m512 *acc)
+{
+    struct unpacked s;
+    unpack(id, block_bytes, p, n_groups, &s);
+    unsigned t = 0;
+    for (; t + 8 <= n_tokens; t += 8)
+        tile(id, 8, &s, token_at(x, first + t, col), x->cols, n_groups, acc + t);
+    if (t + 4 <= n_tokens) {
+        tile(id, 4, &s, token_at(x, first + t, col), x->cols, n_groups, acc + t);
+        t += 4;
+    }
+    for (; t < n_tokens; t++)
+        tile(id, 1, &s, token_at(x, first + t, col), x->cols, n_groups, acc + t);
+}
+
+#define CHAIN(ID, block_bytes)                                                                               \
+    static void chain_##ID(struct brig_avx512_panel p, const struct brig_act *x, size_t first,               \
+                           unsigned n_tokens, size_t col, unsigned n_groups, __m512 *acc)                    \
+    {                                                                                                        \
+        if (n_tokens == 1)                                                                                   \
+            one(BRIG_TYPE_##ID, block_bytes, p, token_at(x, first, col), n_groups, acc);                     \
+        else                                                                                                 \
+            many(BRIG_TYPE_##ID, block_bytes, p, x, first, n_tokens, col, n_groups, acc);                    \
+    }
+CHAIN(Q4_0, 18)
+CHAIN(Q4_1, 20)
+CHAIN(Q5_0, 22)
+CHAIN(Q5_1, 24)
+CHAIN(Q8_0, 34)
+
+void brig_avx512_chain_int(enum brig_type_id id, struct brig_avx512_panel p, const struct brig_act *x,
+                           size_t first, unsigned n_tokens, size_t col, unsigned n_cols, __m512 *acc)
+{
+    unsigned n_groups = n_cols / BRIG_ACT_GROUP;
+    switch (id) {
+    case BRIG_TYPE_Q4_0:
+        chain_Q4_0(p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_1:
+        chain_Q4_1(p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q5_0:
+        chain_Q5_0(p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q5_1:
+        chain_Q5_1(p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    default:
+        chain_Q8_0(p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    }
+}

@@ -1,0 +1,175 @@
+/*
+ * The definition of the vector work around the matrix products (norms, attention, activation functions,
+ * quantising), and the scalar row of the kernel table. Written for reading beside docs/arithmetic.md: every
+ * fused operation is spelt fmaf, and the file is compiled without fused instructions.
+ */
+#include "shard/kernels/scalar.h"
+
+#include <math.h>
+
+#include "proto/base/half.h"
+#include "shard/kernels/math.h"
+
+float brig_tree_sum(float *v, uint32_t n)
+{
+    if (n == 1)
+        return v[0];
+    uint32_t left = n / 2 + n % 2;
+    float a = brig_tree_sum(v, left);
+    return a + brig_tree_sum(v + left, n - left);
+}
+
+void brig_scalar_quantize(const float *x, uint32_t cols, int8_t *q, float *d, int32_t *sum)
+{
+    for (uint32_t g = 0; g < cols / BRIG_ACT_GROUP; g++, x += BRIG_ACT_GROUP, q += BRIG_ACT_GROUP) {
+        uint32_t top = 0; /* bits of |x|: their order is that of the values, NaN above infinity */
+        for (uint32_t i = 0; i < BRIG_ACT_GROUP; i++) {
+            uint32_t bits = brig_f32_to_bits(x[i]) & 0x7fffffffu;
+            top = bits > top ? bits : top;
+        }
+        float amax = brig_bits_to_f32(top);
+        sum[2 * g] = sum[2 * g + 1] = 0;
+        if (!(amax >= BRIG_AMAX_MIN && amax < INFINITY)) {
+            d[g] = amax < INFINITY ? 0.0f : NAN;
+            memset(q, 0, BRIG_ACT_GROUP);
+            continue;
+        }
+        d[g] = amax / 127.0f;
+        float scale = 127.0f / amax;
+        for (uint32_t i = 0; i < BRIG_ACT_GROUP; i++) {
+            q[i] = (int8_t)rintf(x[i] * scale);
+            sum[2 * g + i / 16] += q[i];
+        }
+    }
+}
+
+void brig_scalar_rms_norm(const float *x, const float *w, uint32_t n, float eps, float *out)
+{
+    float chain[BRIG_CHAINS] = {0};
+    for (uint32_t i = 0; i < n; i++)
+        chain[i % BRIG_CHAINS] = fmaf(x[i], x[i], chain[i % BRIG_CHAINS]);
+    float r = 1.0f / sqrtf(brig_tree_sum(chain, BRIG_CHAINS) / (float)n + eps);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = x[i] * r * w[i];
+}
+
+static float kv_element(const void *row, bool f32, size_t i)
+{
+    return f32 ? ((const float *)row)[i] : brig_f16_to_f32(((const uint16_t *)row)[i]);
+}
+
+static const void *kv_row(const void *base, bool f32, size_t stride, uint32_t pos)
+{
+    return (const char *)base + (size_t)pos * stride * (f32 ? sizeof(float) : sizeof(uint16_t));
+}
+
+static float score(const float *q, const void *row, bool f32, uint32_t head_dim, float scale)
+{
+    float chain[BRIG_CHAINS] = {0};
+    for (uint32_t i = 0; i < head_dim; i++)
+        chain[i % BRIG_CHAINS] = fmaf(q[i], kv_element(row, f32, i), chain[i % BRIG_CHAINS]);
+    return brig_tree_sum(chain, BRIG_CHAINS) * scale;
+}
+
+/* One element of the output: weighted sum of column i of v, by blocks of positions. */
+static float weighted(const float *e, const void *v, bool f32, size_t stride, uint32_t n_pos, uint32_t i)
+{
+    float total = 0.0f;
+    for (uint32_t first = 0; first < n_pos; first += BRIG_ATTN_BLOCK_POS) {
+        float block = 0.0f;
+        for (uint32_t p = first; p < n_pos && p - first < BRIG_ATTN_BLOCK_POS; p++)
+            block = fmaf(e[p], kv_element(kv_row(v, f32, stride, p), f32, i), block);
+        total = total + block;
+    }
+    return total;
+}
+
+static float weight_sum(const float *e, uint32_t n_pos)
+{
+    float total = 0.0f;
+    for (uint32_t first = 0; first < n_pos; first += BRIG_ATTN_BLOCK_POS) {
+        float block = 0.0f;
+        for (uint32_t p = first; p < n_pos && p - first < BRIG_ATTN_BLOCK_POS; p++)
+            block = block + e[p];
+        total = total + block;
+    }
+    return total;
+}
+
+void brig_scalar_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
+                           uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out)
+{
+    float top = -INFINITY;
+    for (uint32_t p = 0; p < n_pos; p++) {
+        scores[p] = score(q, kv_row(k, kv_f32, stride, p), kv_f32, head_dim, scale);
+        top = scores[p] > top ? scores[p] : top;
+    }
+    for (uint32_t p = 0; p < n_pos; p++)
+        scores[p] = brig_expf(scores[p] - top);
+    float sum = weight_sum(scores, n_pos);
+    for (uint32_t i = 0; i < head_dim; i++)
+        out[i] = weighted(scores, v, kv_f32, stride, n_pos, i) / sum;
+}
+
+void brig_scalar_swiglu(const float *gate, const float *up, uint32_t n, float *out)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = gate[i] / (1.0f + brig_expf(-gate[i])) * up[i];
+}
+
+void brig_scalar_add(float *x, const float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = x[i] + y[i];
+}
+
+void brig_scalar_to_f16(const float *x, uint32_t n, uint16_t *out)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = brig_f32_to_f16(x[i]);
+}
+
+/* The tree over blocks [first, first + n) of the vocabulary. */
+static float lse_tree(const float *x, uint32_t n, float top, uint32_t first, uint32_t n_blocks)
+{
+    if (n_blocks > 1) {
+        uint32_t left = n_blocks / 2 + n_blocks % 2;
+        float a = lse_tree(x, n, top, first, left);
+        return a + lse_tree(x, n, top, first + left, n_blocks - left);
+    }
+    float chain[BRIG_CHAINS] = {0};
+    uint32_t begin = first * BRIG_LSE_BLOCK;
+    for (uint32_t i = begin; i < n && i - begin < BRIG_LSE_BLOCK; i++)
+        chain[i % BRIG_CHAINS] = chain[i % BRIG_CHAINS] + brig_expf(x[i] - top);
+    return brig_tree_sum(chain, BRIG_CHAINS);
+}
+
+float brig_scalar_log_sum_exp(const float *x, uint32_t n)
+{
+    float top = -INFINITY;
+    for (uint32_t i = 0; i < n; i++)
+        top = x[i] > top ? x[i] : top;
+    if (n == 0)
+        return top;
+    uint32_t n_blocks = n / BRIG_LSE_BLOCK + (n % BRIG_LSE_BLOCK != 0);
+    return brig_logf(lse_tree(x, n, top, 0, n_blocks)) + top;
+}
+
+static bool always(void)
+{
+    return true;
+}
+
+const struct brig_kernel brig_kernel_scalar = {
+    .name = "scalar",
+    .help = "plain C, the definition that every other kernel equals bit for bit",
+    .usable = always,
+    .matmul = brig_scalar_matmul,
+    .quantize = brig_scalar_quantize,
+    .rms_norm = brig_scalar_rms_norm,
+    .attention = brig_scalar_attention,
+    .swiglu = brig_scalar_swiglu,
+    .add = brig_scalar_add,
+    .to_f16 = brig_scalar_to_f16,
+    .log_sum_exp = brig_scalar_log_sum_exp,
+};

@@ -1,0 +1,26 @@
+/* The scalar kernels by name, for instruction sets that do only part of the work themselves. Contracts:
+ * kernel.h. */
+#ifndef BRIG_SHARD_KERNELS_SCALAR_H
+#define BRIG_SHARD_KERNELS_SCALAR_H
+
+#include "shard/kernels/kernel.h"
+
+void brig_scalar_matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
+                        const struct brig_act *x, float *y, size_t y_stride);
+void brig_scalar_quantize(const float *x, uint32_t cols, int8_t *q, float *d, int32_t *sum);
+void brig_scalar_rms_norm(const float *x, const float *w, uint32_t n, float eps, float *out);
+void brig_scalar_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
+                           uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out);
+void brig_scalar_swiglu(const float *gate, const float *up, uint32_t n, float *out);
+void brig_scalar_add(float *x, const float *y, uint32_t n);
+void brig_scalar_to_f16(const float *x, uint32_t n, uint16_t *out);
+float brig_scalar_log_sum_exp(const float *x, uint32_t n);
+
+#define BRIG_CHAINS         16u   /* interleaved chains of norm sums, scores and log-sum-exp */
+#define BRIG_ATTN_BLOCK_POS 64u   /* positions whose weighted sums are added up before joining the total */
+#define BRIG_LSE_BLOCK      4096u /* vocabulary entries of one leaf of the log-sum-exp tree */
+
+/* Smallest magnitude whose 127 / amax is finite with room to spare: below it a group counts as zero. */
+#define BRIG_AMAX_MIN 0x1p-120f
+
+#endif

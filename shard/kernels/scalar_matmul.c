@@ -1,0 +1,145 @@
+/*
+ * The definition of the matrix products: docs/arithmetic.md in C, one row and one token at a time. Every
+ * other kernel is tested against this one bit for bit. Called through brig_kernel_scalar, and by other
+ * instruction sets for shapes that they do not handle.
+ */
+#include "shard/kernels/scalar.h"
+
+#include <math.h>
+
+#include "proto/base/half.h"
+
+enum { CHUNK_COLS = 256 };
+
+/* One output: a row of weights times a row of activations. */
+struct product {
+    const struct brig_matrix *w;
+    const uint8_t *row;
+    const float *f; /* activations as floats, when q is NULL */
+    const int8_t *q;
+    const float *d;
+    const int32_t *sum;
+};
+
+/* The integers of one 32-column block, fixed offset included; its scale, and its minimum with the type's sign
+ * where it has one. */
+struct group {
+    int v[32];
+    float d, m;
+    bool has_min;
+};
+
+static void low_high(const uint8_t *quants, int *v)
+{
+    for (int i = 0; i < 16; i++) {
+        v[i] = quants[i] & 15;
+        v[i + 16] = quants[i] >> 4;
+    }
+}
+
+static void fifth_bits(const uint8_t *bits, int *v)
+{
+    for (int i = 0; i < 32; i++)
+        v[i] |= ((bits[i / 8] >> (i % 8)) & 1) << 4;
+}
+
+static void shift(int *v, int offset)
+{
+    for (int i = 0; i < 32; i++)
+        v[i] -= offset;
+}
+
+static void group_read(enum brig_type_id id, const uint8_t *block, struct group *g)
+{
+    g->d = brig_f16_to_f32(brig_load_u16(block));
+    g->m = 0.0f;
+    g->has_min = id == BRIG_TYPE_Q4_1 || id == BRIG_TYPE_Q5_1;
+    if (g->has_min)
+        g->m = brig_f16_to_f32(brig_load_u16(block + 2));
+    switch (id) {
+    case BRIG_TYPE_Q4_0:
+        low_high(block + 2, g->v);
+        shift(g->v, 8);
+        break;
+    case BRIG_TYPE_Q4_1:
+        low_high(block + 4, g->v);
+        break;
+    case BRIG_TYPE_Q5_0:
+        low_high(block + 6, g->v);
+        fifth_bits(block + 2, g->v);
+        shift(g->v, 16);
+        break;
+    case BRIG_TYPE_Q5_1:
+        low_high(block + 8, g->v);
+        fifth_bits(block + 4, g->v);
+        break;
+    default: /* Q8_0 */
+        for (int i = 0; i < 32; i++)
+            g->v[i] = (int8_t)block[2 + i];
+        break;
+    }
+}
+
+static float integer_chain(const struct product *p, uint64_t col, uint64_t end)
+{
+    float acc = 0.0f;
+    for (; col < end; col += BRIG_ACT_GROUP) {
+        uint64_t n = col / BRIG_ACT_GROUP;
+        struct group g;
+        group_read(p->w->type->id, p->row + n * p->w->type->block_bytes, &g);
+        int32_t isum = 0;
+        for (int i = 0; i < 32; i++)
+            isum += g.v[i] * p->q[col + (unsigned)i];
+        acc = fmaf((float)isum, g.d * p->d[n], acc);
+        if (g.has_min)
+            acc = fmaf(g.m, p->d[n] * (float)(p->sum[2 * n] + p->sum[2 * n + 1]), acc);
+    }
+    return acc;
+}
+
+static float float_chain(const struct product *p, uint64_t col, uint64_t end)
+{
+    const struct brig_type *type = p->w->type;
+    float acc = 0.0f, buf[CHUNK_COLS];
+    while (col < end) {
+        size_t n = end - col < CHUNK_COLS ? (size_t)(end - col) : CHUNK_COLS;
+        type->dequant(p->row + col / type->block_elems * type->block_bytes, buf, n);
+        for (size_t i = 0; i < n; i++)
+            acc = fmaf(buf[i], p->f[col + i], acc);
+        col += n;
+    }
+    return acc;
+}
+
+/* The tree over units [first, first + n). */
+static float unit_tree(const struct product *p, uint64_t first, uint64_t n)
+{
+    if (n > 1) {
+        uint64_t left = (n + 1) / 2;
+        float a = unit_tree(p, first, left);
+        return a + unit_tree(p, first + left, n - left);
+    }
+    uint64_t col = first * p->w->unit_cols;
+    uint64_t end = p->w->cols - col < p->w->unit_cols ? p->w->cols : col + p->w->unit_cols;
+    return p->q != NULL ? integer_chain(p, col, end) : float_chain(p, col, end);
+}
+
+void brig_scalar_matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
+                        const struct brig_act *x, float *y, size_t y_stride)
+{
+    uint64_t n_units = (w->cols + w->unit_cols - 1) / w->unit_cols;
+    bool integer = x->q != NULL && w->type->group != 0;
+    for (uint64_t r = row_begin; r < row_end; r++) {
+        struct product p = {.w = w, .row = (const uint8_t *)w->data + r * w->row_bytes};
+        for (size_t t = 0; t < x->n_rows; t++) {
+            if (integer) {
+                p.q = x->q + t * x->cols;
+                p.d = x->d + t * (x->cols / BRIG_ACT_GROUP);
+                p.sum = x->sum + t * (x->cols / 16);
+            } else {
+                p.f = x->f + t * x->cols;
+            }
+            y[t * y_stride + r] = unit_tree(&p, 0, n_units);
+        }
+    }
+}

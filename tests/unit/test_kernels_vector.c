@@ -1,0 +1,337 @@
+/*
+ * The work around the matrix products: the scalar kernel against double arithmetic, and every other kernel
+ * against the scalar one bit for bit, at all lengths around the vector width and at the end of a page.
+ */
+#include "tests/unit/kernels_util.h"
+
+#include <math.h>
+
+#include "shard/kernels/kernel.h"
+#include "shard/kernels/scalar.h"
+
+static const struct brig_kernel *scalar(void)
+{
+    return brig_kernel_by_name("scalar");
+}
+
+/* The usable kernels that are not the scalar one. */
+static const struct brig_kernel *other(unsigned *i)
+{
+    for (; brig_kernel_at(*i) != NULL; (*i)++)
+        if (brig_kernel_at(*i) != scalar() && brig_kernel_at(*i)->usable())
+            return brig_kernel_at((*i)++);
+    return NULL;
+}
+
+static void fill(float *v, size_t n, bool wild)
+{
+    for (size_t i = 0; i < n; i++)
+        v[i] = wild && random_below(16) == 0 ? random_bits() : random_f32() * 4.0f;
+}
+
+/* ---- quantise ---- */
+
+static void fill_group(float *x, unsigned kind)
+{
+    const float special[] = {0.0f, -0.0f, 0x1p-149f, 0x1p-126f, 3.0e-37f, 4.0e-37f, 3.4e38f, 1.0f};
+    for (unsigned i = 0; i < 32; i++) {
+        x[i] = random_f32();
+        if (kind == 1)
+            x[i] = special[random_below(8)];
+        else if (kind == 2)
+            x[i] = 0.5f * (float)((int)random_below(255) - 127); /* ties when the scale is 2 */
+        else if (kind == 3)
+            x[i] *= 0x1p-121f;
+    }
+    if (kind == 2)
+        x[7] = 63.5f;
+    if (kind == 4)
+        x[random_below(32)] = random_below(2) == 0 ? NAN : -INFINITY;
+    if (kind == 5)
+        memset(x, 0, 32 * sizeof *x);
+}
+
+static void quantize_is_right(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < 4000; n++) {
+        float x[32], d, amax = 0;
+        int8_t q[32];
+        int32_t sum[2];
+        fill_group(x, n % 6);
+        scalar()->quantize(x, 32, q, &d, sum);
+        for (unsigned i = 0; i < 32; i++)
+            amax = fmaxf(amax, isfinite(x[i]) ? fabsf(x[i]) : INFINITY);
+        int32_t low = 0, high = 0;
+        for (unsigned i = 0; i < 16; i++) {
+            low += q[i];
+            high += q[16 + i];
+        }
+        assert_int_equal(sum[0], low);
+        assert_int_equal(sum[1], high);
+        if (isinf(amax)) {
+            assert_true(isnan(d) && low == 0 && high == 0);
+            continue;
+        }
+        assert_true(d == (amax < 0x1p-120f ? 0.0f : amax / 127.0f));
+        for (unsigned i = 0; i < 32 && d > 0; i++) {
+            assert_true(q[i] >= -127);
+            assert_true(fabs((double)q[i] * (double)d - (double)x[i]) <= 0.5001 * (double)d);
+        }
+    }
+}
+
+static void quantize_equal(void **state)
+{
+    (void)state;
+    const struct brig_kernel *k;
+    for (unsigned row = 0; (k = other(&row)) != NULL;) {
+        for (unsigned n = 0; n < 2000; n++) {
+            uint32_t groups = 1 + random_below(5);
+            struct edge x = edge_new(groups * 32 * sizeof(float)), q = edge_new(groups * 32);
+            struct edge d = edge_new(groups * sizeof(float)), sum = edge_new(groups * 2 * sizeof(int32_t));
+            int8_t want_q[160];
+            float want_d[5];
+            int32_t want_sum[10];
+            for (uint32_t g = 0; g < groups; g++)
+                fill_group((float *)x.data + 32 * g, random_below(6));
+            scalar()->quantize(x.data, 32 * groups, want_q, want_d, want_sum);
+            k->quantize(x.data, 32 * groups, q.data, d.data, sum.data);
+            assert_memory_equal(q.data, want_q, 32 * groups);
+            assert_memory_equal(sum.data, want_sum, 2 * groups * sizeof(int32_t));
+            assert_same_f32(d.data, want_d, groups, "quantize scales");
+            edge_free(&x);
+            edge_free(&q);
+            edge_free(&d);
+            edge_free(&sum);
+        }
+    }
+}
+
+/* ---- norm, activation, add, narrowing ---- */
+
+static void elementwise_is_right(void **state)
+{
+    (void)state;
+    float x[577], y[577], out[577];
+    fill(x, 577, false);
+    fill(y, 577, false);
+    double ss = 0;
+    for (int i = 0; i < 577; i++)
+        ss += (double)x[i] * (double)x[i];
+    scalar()->rms_norm(x, y, 577, 1e-5f, out);
+    for (int i = 0; i < 577; i++) {
+        double want = (double)x[i] * (double)y[i] / sqrt(ss / 577 + 1e-5);
+        assert_true(fabs((double)out[i] - want) <= 1e-6 * (fabs(want) + 1e-6));
+    }
+    scalar()->swiglu(x, y, 577, out);
+    for (int i = 0; i < 577; i++) {
+        double want = (double)x[i] / (1 + exp(-(double)x[i])) * (double)y[i];
+        assert_true(fabs((double)out[i] - want) <= 1e-6 * (fabs(want) + 1e-6));
+    }
+    scalar()->swiglu((float[]){-100.0f, 100.0f}, (float[]){1.0f, 1.0f}, 2, out);
+    assert_true(out[0] == 0.0f && out[1] == 100.0f);
+}
+
+static void elementwise_equal(void **state)
+{
+    (void)state;
+    const struct brig_kernel *k;
+    for (unsigned row = 0; (k = other(&row)) != NULL;) {
+        for (uint32_t n = 1; n < 400; n += n < 70 ? 1 : 37) {
+            struct edge x = edge_new(n * sizeof(float)), y = edge_new(n * sizeof(float));
+            struct edge out = edge_new(n * sizeof(float)), half = edge_new(n * sizeof(uint16_t));
+            float want[400];
+            uint16_t want_half[400];
+            for (int wild = 0; wild < 2; wild++) {
+                fill(x.data, n, wild);
+                fill(y.data, n, wild);
+                scalar()->rms_norm(x.data, y.data, n, 1e-5f, want);
+                k->rms_norm(x.data, y.data, n, 1e-5f, out.data);
+                assert_same_f32(out.data, want, n, "rms_norm");
+                scalar()->swiglu(x.data, y.data, n, want);
+                k->swiglu(x.data, y.data, n, out.data);
+                assert_same_f32(out.data, want, n, "swiglu");
+                scalar()->to_f16(x.data, n, want_half);
+                k->to_f16(x.data, n, half.data);
+                assert_memory_equal(half.data, want_half, n * sizeof(uint16_t));
+                memcpy(want, x.data, n * sizeof(float));
+                scalar()->add(want, y.data, n);
+                k->add(x.data, y.data, n);
+                assert_same_f32(x.data, want, n, "add");
+                scalar()->rms_norm(want, y.data, n, 1e-6f, want);
+                k->rms_norm(x.data, y.data, n, 1e-6f, x.data);
+                assert_same_f32(x.data, want, n, "rms_norm in place");
+            }
+            edge_free(&x);
+            edge_free(&y);
+            edge_free(&out);
+            edge_free(&half);
+        }
+    }
+}
+
+/* Every exponent and many mantissas, through swiglu with up = 1: exp, division and the edges of exp. */
+static void exp_equal(void **state)
+{
+    (void)state;
+    const struct brig_kernel *k;
+    float x[1024], one[1024], want[1024], got[1024];
+    for (int i = 0; i < 1024; i++)
+        one[i] = 1.0f;
+    for (unsigned row = 0; (k = other(&row)) != NULL;) {
+        for (unsigned n = 0; n < 600; n++) {
+            for (unsigned i = 0; i < 1024; i++)
+                x[i] = n < 300   ? random_bits()
+                       : n < 580 ? random_f32() * 90.0f
+                                 : brig_bits_to_f32(0x42ae0000u + random_below(0x60000)); /* 87 to 90 */
+            if (n % 2 == 1)
+                for (unsigned i = 0; i < 1024; i++)
+                    x[i] = -x[i];
+            scalar()->swiglu(x, one, 1024, want);
+            k->swiglu(x, one, 1024, got);
+            assert_same_f32(got, want, 1024, "swiglu over exp's range");
+        }
+    }
+}
+
+/* ---- log-sum-exp ---- */
+
+static void log_sum_exp_right_and_equal(void **state)
+{
+    (void)state;
+    const uint32_t lengths[] = {1, 2, 15, 16, 17, 33, 4095, 4096, 4097, 8192, 12289, 49152, 50257};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        uint32_t n = lengths[i];
+        struct edge x = edge_new(n * sizeof(float));
+        float *v = x.data;
+        double top = -INFINITY, sum = 0;
+        for (uint32_t j = 0; j < n; j++) {
+            v[j] = random_f32() * 20.0f;
+            top = fmax(top, (double)v[j]);
+        }
+        for (uint32_t j = 0; j < n; j++)
+            sum += exp((double)v[j] - top);
+        float want = scalar()->log_sum_exp(v, n);
+        assert_true(fabs((double)want - (log(sum) + top)) <= 4e-6);
+        const struct brig_kernel *k;
+        for (unsigned row = 0; (k = other(&row)) != NULL;) {
+            assert_true(same_f32(k->log_sum_exp(v, n), scalar()->log_sum_exp(v, n)));
+            v[random_below(n)] = -INFINITY;
+            assert_true(same_f32(k->log_sum_exp(v, n), scalar()->log_sum_exp(v, n)));
+            v[random_below(n)] = NAN;
+            assert_true(same_f32(k->log_sum_exp(v, n), scalar()->log_sum_exp(v, n)));
+            fill(v, n, false);
+        }
+        edge_free(&x);
+    }
+}
+
+/* ---- attention ---- */
+
+static size_t element_bytes(bool f32)
+{
+    return f32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+static void fill_cache(void *data, size_t n, bool f32, bool wild)
+{
+    for (size_t i = 0; i < n; i++) {
+        float x = wild && random_below(4000) == 0 ? random_bits() : random_f32() * 2.0f;
+        if (f32)
+            ((float *)data)[i] = x;
+        else
+            ((uint16_t *)data)[i] = brig_f32_to_f16(x);
+    }
+}
+
+/* A cache of n_pos rows whose last one ends where a page ends. */
+static struct edge cache_edge(bool f32, size_t stride, uint32_t n_pos, uint32_t head_dim, bool wild)
+{
+    size_t n = (n_pos - 1) * stride + head_dim;
+    struct edge e = edge_new(n * element_bytes(f32));
+    fill_cache(e.data, n, f32, wild);
+    return e;
+}
+
+static double element(const void *data, bool f32, size_t i)
+{
+    return (double)(f32 ? ((const float *)data)[i] : brig_f16_to_f32(((const uint16_t *)data)[i]));
+}
+
+static void attention_is_right(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < 40; n++) {
+        bool f32 = n % 2;
+        uint32_t n_pos = 1 + random_below(200), dim = 1 + random_below(100);
+        size_t stride = dim + random_below(20);
+        struct edge k = cache_edge(f32, stride, n_pos, dim, false),
+                    v = cache_edge(f32, stride, n_pos, dim, false);
+        float q[100], scores[200], out[100];
+        double e[200], top = -INFINITY, sum = 0;
+        fill(q, dim, false);
+        scalar()->attention(q, k.data, v.data, f32, stride, n_pos, dim, 0.125f, scores, out);
+        for (uint32_t p = 0; p < n_pos; p++) {
+            e[p] = 0;
+            for (uint32_t i = 0; i < dim; i++)
+                e[p] += (double)q[i] * element(k.data, f32, p * stride + i) * 0.125;
+            top = fmax(top, e[p]);
+        }
+        for (uint32_t p = 0; p < n_pos; p++)
+            sum += e[p] = exp(e[p] - top);
+        for (uint32_t i = 0; i < dim; i++) {
+            double want = 0;
+            for (uint32_t p = 0; p < n_pos; p++)
+                want += e[p] / sum * element(v.data, f32, p * stride + i);
+            assert_true(fabs((double)out[i] - want) <= 2e-5);
+        }
+        edge_free(&k);
+        edge_free(&v);
+    }
+}
+
+static void attention_equal(void **state)
+{
+    (void)state;
+    const struct brig_kernel *kernel;
+    const uint32_t dims[] = {64, 128, 96, 80, 32, 16, 256};
+    for (unsigned row = 0; (kernel = other(&row)) != NULL;) {
+        for (unsigned n = 0; n < 300; n++) {
+            bool f32 = n % 2, wild = n % 8 == 7;
+            uint32_t n_pos = n < 140 ? 1 + n / 2 : 1 + random_below(400);
+            uint32_t dim = n % 3 == 0 ? 1 + random_below(140) : dims[random_below(7)];
+            size_t stride = dim + random_below(20);
+            struct edge k = cache_edge(f32, stride, n_pos, dim, wild);
+            struct edge v = cache_edge(f32, stride, n_pos, dim, wild);
+            struct edge q = edge_new(dim * sizeof(float)), scores = edge_new(n_pos * sizeof(float));
+            struct edge out = edge_new(dim * sizeof(float));
+            float want_scores[400], want[256];
+            fill(q.data, dim, false);
+            scalar()->attention(q.data, k.data, v.data, f32, stride, n_pos, dim, 0.125f, want_scores, want);
+            kernel->attention(q.data, k.data, v.data, f32, stride, n_pos, dim, 0.125f, scores.data, out.data);
+            assert_same_f32(scores.data, want_scores, n_pos, "attention weights");
+            assert_same_f32(out.data, want, dim, "attention");
+            edge_free(&k);
+            edge_free(&v);
+            edge_free(&q);
+            edge_free(&scores);
+            edge_free(&out);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantize_is_right),
+        cmocka_unit_test(quantize_equal),
+        cmocka_unit_test(elementwise_is_right),
+        cmocka_unit_test(elementwise_equal),
+        cmocka_unit_test(exp_equal),
+        cmocka_unit_test(log_sum_exp_right_and_equal),
+        cmocka_unit_test(attention_is_right),
+        cmocka_unit_test(attention_equal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
