@@ -1,0 +1,142 @@
+/* Opening and closing what verbs work with. */
+#include "driver/front/lineup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/front/interrupt.h"
+#include "proto/base/parse.h"
+
+#define DEFAULT_CTX 4096u
+
+int brig_lineup_count(const struct brig_model *m, uint64_t shards, unsigned *ret, struct brig_fail *fail)
+{
+    unsigned cells = m->desc.n_layers + 1;
+    if (shards == BRIG_SHARDS_ALL)
+        shards = cells;
+    if (shards > cells)
+        return brig_fail_set(fail, BRIG_EUSAGE,
+                             "--shards %llu: %s has %u layers and the head, so %u shards at most",
+                             (unsigned long long)shards, m->path, m->desc.n_layers, cells);
+    *ret = (unsigned)shards;
+    return 0;
+}
+
+int brig_lineup_batch(uint32_t max_rows, uint32_t *ret, struct brig_fail *fail)
+{
+    const char *text = getenv("BRIGADE_TEST_BATCH");
+    uint64_t v = max_rows;
+    if (text != NULL && (!brig_parse_u64(text, &v) || v < 1))
+        return brig_fail_set(fail, BRIG_EUSAGE, "BRIGADE_TEST_BATCH=%s: a whole number from 1 is needed",
+                             text);
+    *ret = v < max_rows ? (uint32_t)v : max_rows;
+    return 0;
+}
+
+static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
+{
+    const char *flag = s->shards_given ? "--shards" : s->threads_given ? "--threads" : NULL;
+    if (s->chain == NULL)
+        return 0;
+    if (flag != NULL)
+        return brig_fail_set(fail, BRIG_EUSAGE,
+                             "%s: --chain uses shards that run already, each started with its own", flag);
+    if (!s->mode->keeps)
+        return brig_fail_set(fail, BRIG_EUSAGE, "--mode %s: --chain uses shards that run already",
+                             s->mode->name);
+    return 0;
+}
+
+static int open_tokenizer(struct brig_lineup *l, struct brig_fail *fail)
+{
+    if (l->model->vocab.n_tokens == 0)
+        return brig_fail_set(
+            fail, BRIG_EUNSUPPORTED,
+            "%s: the model has no tokenizer; `brigade logits` and `brigade bench` do without",
+            l->model->path);
+    int r = brig_tokenizer_new(&l->tokenizer, &l->model->vocab, l->settings->pre, fail);
+    return r < 0 ? brig_fail_prefix(fail, "%s", l->model->path) : 0;
+}
+
+int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool with_tokenizer,
+                     struct brig_fail *fail)
+{
+    unsigned unused;
+    *l = (struct brig_lineup){.settings = s};
+    int r = check_chain(s, fail);
+    if (r == 0)
+        r = brig_model_open(&l->model, s->operand, fail);
+    if (r == 0)
+        r = brig_lineup_count(l->model, s->shards, &unused, fail);
+    if (r == 0)
+        r = brig_embed_open(&l->embed, l->model, fail);
+    if (r == 0 && with_tokenizer)
+        r = open_tokenizer(l, fail);
+    return r;
+}
+
+void brig_lineup_choose_ctx(struct brig_lineup *l)
+{
+    const struct brig_settings *s = l->settings;
+    uint32_t trained = l->model->desc.ctx_trained;
+    l->ctx = trained != 0 && trained < DEFAULT_CTX ? trained : DEFAULT_CTX;
+    if (s->ctx != 0)
+        l->ctx = (uint32_t)s->ctx;
+    else if (!s->quiet)
+        fprintf(stderr, "brigade: context of %u tokens (trained with %u; --ctx sets it)\n", l->ctx, trained);
+    if (trained != 0 && l->ctx > trained && !s->quiet)
+        fprintf(stderr, "brigade: a context of %u is more than the %u that the model was trained with\n",
+                l->ctx, trained);
+}
+
+int brig_lineup_start(struct brig_lineup *l, uint32_t ctx, bool pss, struct brig_fail *fail)
+{
+    const struct brig_settings *s = l->settings;
+    l->ctx = ctx;
+    uint32_t max_rows = ctx < BRIG_SESSION_MAX_ROWS ? ctx : BRIG_SESSION_MAX_ROWS;
+    struct brig_line_opts line = {.model = l->model,
+                                  .mode = s->mode,
+                                  .threads = (unsigned)s->threads,
+                                  .exact = s->exact,
+                                  .kv_f32 = s->kv_f32,
+                                  .ctx = ctx,
+                                  .slots = 1,
+                                  .max_rows = max_rows,
+                                  .timeout_ms = s->timeout_ms,
+                                  .chain = s->chain,
+                                  .insecure = s->insecure,
+                                  .pss = pss,
+                                  .cancel = brig_interrupt_flag()};
+    struct brig_session_opts session = {.model = l->model, .embed = l->embed, .ctx = ctx};
+    int r = brig_lineup_batch(max_rows, &session.batch_rows, fail);
+    if (r == 0)
+        r = brig_lineup_count(l->model, s->shards, &line.n_shards, fail);
+    if (r == 0 && s->trace != NULL) {
+        r = brig_trace_open(&l->trace, s->trace, fail);
+        if (r == 0)
+            brig_trace_track(l->trace, 0, "driver");
+    }
+    line.trace = l->trace;
+    if (r == 0)
+        r = brig_line_open(&l->line, &line, fail);
+    session.line = l->line;
+    return r < 0 ? r : brig_session_new(&l->session, &session, fail);
+}
+
+int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail)
+{
+    struct brig_fail trace_fail;
+    brig_session_free(l->session);
+    brig_line_close(l->line);
+    int t = brig_trace_close(l->trace, &trace_fail);
+    brig_tokenizer_free(l->tokenizer);
+    brig_embed_close(l->embed);
+    brig_model_close(l->model);
+    *l = (struct brig_lineup){0};
+    if (r == 0 && t < 0) {
+        *fail = trace_fail;
+        return t;
+    }
+    return r;
+}

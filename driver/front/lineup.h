@@ -1,0 +1,43 @@
+/* From settings to everything a verb works with: model, tokenizer, token table, line, session. */
+#ifndef BRIG_DRIVER_FRONT_LINEUP_H
+#define BRIG_DRIVER_FRONT_LINEUP_H
+
+#include "driver/front/settings.h"
+#include "driver/run/session.h"
+#include "driver/token/tokenizer.h"
+#include "proto/base/err.h"
+#include "proto/stat/trace.h"
+
+struct brig_lineup {
+    const struct brig_settings *settings;
+    struct brig_model *model;
+    struct brig_embed *embed;
+    struct brig_tokenizer *tokenizer; /* NULL when not asked for */
+    struct brig_trace *trace;         /* NULL unless --trace */
+    struct brig_line *line;
+    struct brig_session *session;
+    uint32_t ctx;
+};
+
+/* Model and token table; the tokenizer too when wanted (a model without one then fails). Checks the flags
+ * that depend on the model. Starts nothing. Release in every case. */
+int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool with_tokenizer,
+                     struct brig_fail *fail);
+
+/* The context that the settings ask for: min(trained, 4096) when they do not, said on standard error. */
+void brig_lineup_choose_ctx(struct brig_lineup *l);
+
+/* Shards and session, for ctx positions. pss: each pass also reads the memory figures. */
+int brig_lineup_start(struct brig_lineup *l, uint32_t ctx, bool pss, struct brig_fail *fail);
+
+/* Ends the line in order; writes the trace (its failure is reported when there is none before). Everything
+ * may be half-built. Returns r, or the trace's failure. */
+int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail);
+
+/* The number of processes that a value of --shards means; too many is a usage failure that names the flag. */
+int brig_lineup_count(const struct brig_model *m, uint64_t shards, unsigned *ret, struct brig_fail *fail);
+
+/* Rows of a batch: all that a frame takes, unless BRIGADE_TEST_BATCH says less. */
+int brig_lineup_batch(uint32_t max_rows, uint32_t *ret, struct brig_fail *fail);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * What a command line says, after parsing: one struct for all verbs, filled from the option table
+ * (option.def). Strings are borrowed from argv.
+ */
+#ifndef BRIG_DRIVER_FRONT_SETTINGS_H
+#define BRIG_DRIVER_FRONT_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "driver/sample/sampler.h"
+#include "launcher/launcher.h"
+
+#define BRIG_SETTINGS_MAX_STOPS 64u
+
+struct brig_settings {
+    const char *operand; /* MODEL, KIND or VERB; NULL when not given */
+    bool help;
+    /* text in */
+    const char *prompt, *file, *system;
+    bool raw;
+    const char *stops[BRIG_SETTINGS_MAX_STOPS];
+    unsigned n_stops;
+    /* how far */
+    uint64_t n_predict; /* 0: to the end of the turn or the context */
+    uint64_t ctx;       /* 0: the default */
+    bool ignore_eos;
+    /* sampling */
+    struct brig_sample_opts sample;
+    bool seed_given;
+    /* the line */
+    uint64_t shards; /* BRIG_SHARDS_ALL: one for each cell */
+    const struct brig_mode *mode;
+    uint64_t threads; /* 0: the shard's own default */
+    bool kv_f32, exact;
+    const char *chain;
+    bool insecure;
+    uint32_t timeout_ms;
+    bool shards_given, mode_given, threads_given, kv_given;
+    /* what is written */
+    const char *stats, *trace, *out;
+    bool json, quiet;
+    /* tokenize, logits */
+    bool no_special, decode;
+    const char *pre, *ids;
+    /* bench */
+    const char *bench_modes, *bench_shards, *bench_json;
+    uint64_t bench_prompt, bench_generate, bench_repeat;
+};
+
+#define BRIG_SHARDS_ALL UINT64_MAX
+
+void brig_settings_init(struct brig_settings *s);
+
+#endif

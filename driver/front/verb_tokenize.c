@@ -1,0 +1,119 @@
+/* brigade tokenize: text to ids and back. */
+#include <stdio.h>
+#include <string.h>
+
+#include "driver/front/input.h"
+#include "driver/front/verb.h"
+#include "driver/run/json.h"
+#include "driver/token/tokenizer.h"
+#include "proto/model/model.h"
+
+static int write_failed(struct brig_fail *fail)
+{
+    return brig_fail_errno(fail, BRIG_EIO, "standard output");
+}
+
+static int print_plain(const struct brig_ids *ids, struct brig_fail *fail)
+{
+    for (size_t i = 0; i < ids->n; i++)
+        printf("%s%u", i > 0 ? " " : "", ids->v[i]);
+    return putchar('\n') == EOF || fflush(stdout) != 0 ? write_failed(fail) : 0;
+}
+
+/* Piece by piece, so that a long text does not become a tree in memory. */
+static int print_piece(struct brig_tokenizer *t, uint32_t id, const char *separator, struct brig_fail *fail)
+{
+    const char *bytes;
+    size_t n;
+    if (!brig_tokenizer_piece(t, id, true, &bytes, &n))
+        return brig_fail_set(fail, BRIG_EINTERNAL, "token %u has no piece", id);
+    json_t *text = brig_json_text(bytes, n);
+    fputs(separator, stdout);
+    int r = text == NULL ? -1 : json_dumpf(text, stdout, JSON_ENCODE_ANY);
+    json_decref(text);
+    return r < 0 ? write_failed(fail) : 0;
+}
+
+static int print_json(struct brig_tokenizer *t, const struct brig_ids *ids, struct brig_fail *fail)
+{
+    fputs("{\"ids\":[", stdout);
+    for (size_t i = 0; i < ids->n; i++)
+        printf("%s%u", i > 0 ? "," : "", ids->v[i]);
+    fputs("],\"pieces\":[", stdout);
+    for (size_t i = 0; i < ids->n; i++) {
+        int r = print_piece(t, ids->v[i], i > 0 ? "," : "", fail);
+        if (r < 0)
+            return r;
+    }
+    return fputs("]}\n", stdout) == EOF || fflush(stdout) != 0 ? write_failed(fail) : 0;
+}
+
+static int encode(const struct brig_settings *s, struct brig_tokenizer *t, const struct brig_buf *text,
+                  struct brig_fail *fail)
+{
+    struct brig_ids ids = {0};
+    int r = brig_tokenizer_encode(t, text->data == NULL ? "" : text->data, text->len,
+                                  s->no_special ? 0 : BRIG_ENCODE_SPECIAL, &ids, fail);
+    if (r == 0)
+        r = s->json ? print_json(t, &ids, fail) : print_plain(&ids, fail);
+    brig_ids_release(&ids);
+    return r;
+}
+
+static int decode(const struct brig_settings *s, struct brig_tokenizer *t, const struct brig_buf *text,
+                  struct brig_fail *fail)
+{
+    struct brig_ids ids = {0};
+    struct brig_buf out = {0};
+    int r = brig_input_ids(&ids, text->data == NULL ? "" : text->data, text->len, "standard input", fail);
+    if (r == 0)
+        r = brig_tokenizer_decode(t, ids.v, ids.n, !s->no_special, &out, fail);
+    if (r == 0 && s->json) {
+        json_t *o = json_object();
+        json_object_set_new(o, "text", brig_json_text(out.data == NULL ? "" : out.data, out.len));
+        r = brig_json_print(o, fail);
+        json_decref(o);
+    } else if (r == 0) {
+        r = brig_output_write(out.data, out.len, fail);
+    }
+    brig_ids_release(&ids);
+    brig_buf_release(&out);
+    return r;
+}
+
+static int run(const struct brig_settings *s, struct brig_fail *fail)
+{
+    struct brig_model *m = NULL;
+    struct brig_tokenizer *t = NULL;
+    struct brig_buf text = {0};
+    int r = brig_model_open(&m, s->operand, fail);
+    if (r == 0 && m->vocab.n_tokens == 0)
+        r = brig_fail_set(fail, BRIG_EUNSUPPORTED, "%s: the model has no tokenizer", m->path);
+    else if (r == 0 && (r = brig_tokenizer_new(&t, &m->vocab, s->pre, fail)) < 0)
+        brig_fail_prefix(fail, "%s", m->path);
+    if (r == 0)
+        r = brig_input_read(&text, NULL, fail);
+    if (r == 0)
+        r = s->decode ? decode(s, t, &text, fail) : encode(s, t, &text, fail);
+    brig_buf_release(&text);
+    brig_tokenizer_free(t);
+    brig_model_close(m);
+    return r;
+}
+
+const struct brig_verb brig_verb_tokenize = {
+    .name = "tokenize",
+    .help = "text on standard input to token ids, or back",
+    .usage = "MODEL [--json] [--no-special] [--decode] < TEXT",
+    .about = "Prints the ids of the bytes on standard input, all of them: a final newline counts, and no\n"
+             "beginning-of-text token is added. With --decode ids (white space, commas or a JSON list\n"
+             "between them) become text.\n"
+             "\n"
+             "examples:\n"
+             "  printf 'Hello there' | brigade tokenize MODEL\n"
+             "  printf 'Hello there' | brigade tokenize MODEL --json\n"
+             "  echo '[1, 2, 3]' | brigade tokenize MODEL --decode\n",
+    .operand = "MODEL",
+    .operand_needed = true,
+    .run = run,
+};

@@ -1,0 +1,146 @@
+/* Figures of a run. */
+#include "driver/run/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "driver/run/json.h"
+#include "proto/base/clock.h"
+#include "proto/stat/stat.h"
+
+uint64_t brig_report_bytes_per_token(const struct brig_model *m, const struct brig_embed *e)
+{
+    uint64_t cells = brig_slice_cells_bytes(m, (struct brig_cells){0, m->desc.n_layers + 1});
+    return cells + (m->desc.tied ? 0 : brig_embed_row_bytes(e));
+}
+
+static double seconds(uint64_t ns)
+{
+    return (double)ns / (double)BRIG_NS_PER_S;
+}
+
+/* From program start; 0 when it never happened. */
+static double since_start(uint64_t at_ns)
+{
+    uint64_t start = brig_clock_process_start_ns();
+    return at_ns > start ? seconds(at_ns - start) : 0;
+}
+
+int brig_report_line(const struct brig_report *r, struct brig_buf *out)
+{
+    const struct brig_generated *g = r->generated;
+    return brig_buf_printf(out,
+                           "%zu prompt tokens at %.1f tok/s, %zu generated at %.1f tok/s, first token after "
+                           "%.2f s, %u shard%s, %s, seed %" PRIu64 ", ended by %s",
+                           r->n_prompt, brig_generated_prefill_tok_s(g), g->ids.n,
+                           brig_generated_decode_tok_s(g), since_start(g->first_ns), r->line.n_stages,
+                           r->line.n_stages == 1 ? "" : "s", r->mode, r->seed,
+                           brig_stop_reason_name(g->reason));
+}
+
+static json_t *ids_json(const struct brig_ids *ids)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < ids->n; i++)
+        json_array_append_new(a, json_integer(ids->v[i]));
+    return a;
+}
+
+static json_t *stage_json(unsigned i, const struct brig_stage_stats *s, uint32_t n_layers)
+{
+    /* The head is a cell of its own and no layer. */
+    uint32_t last = s->cells.last < n_layers ? s->cells.last : n_layers;
+    uint32_t first = s->cells.first < n_layers ? s->cells.first : n_layers;
+    json_t *o = json_object();
+    json_object_set_new(o, "stage", json_integer(i));
+    json_object_set_new(o, "pid", json_integer(s->pid));
+    json_object_set_new(o, "host", brig_json_text(s->host, strlen(s->host)));
+    json_object_set_new(o, "layers", json_pack("[i,i]", (int)first, (int)last));
+    json_object_set_new(o, "head", json_boolean(s->head));
+    json_object_set_new(o, "start_s", json_real(seconds(s->start_ns)));
+    json_object_set_new(o, "compute_s", json_real(seconds(s->compute_ns)));
+    json_object_set_new(o, "wait_s", json_real(seconds(s->wait_ns)));
+    json_object_set_new(o, "mapped_bytes", json_integer((json_int_t)s->mapped_bytes));
+    json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)s->pss_peak_bytes));
+    return o;
+}
+
+static json_t *bytes_or_null(uint64_t v)
+{
+    return v == 0 ? json_null() : json_integer((json_int_t)v);
+}
+
+/* The kernels of all stages by name, each once: machines of one chain may differ. */
+static json_t *kernels_json(const struct brig_line_stats *line)
+{
+    struct brig_buf b = {0};
+    for (unsigned i = 0; i < line->n_stages; i++) {
+        bool seen = false;
+        for (unsigned k = 0; k < i && !seen; k++)
+            seen = strcmp(line->stages[k].kernel, line->stages[i].kernel) == 0;
+        if (!seen)
+            brig_buf_printf(&b, "%s%s", b.len > 0 ? "," : "", line->stages[i].kernel);
+    }
+    json_t *j = brig_json_text(b.data == NULL ? "" : b.data, b.len);
+    brig_buf_release(&b);
+    return j;
+}
+
+static void set_choices(json_t *o, const struct brig_report *r)
+{
+    const struct brig_line_stats *line = &r->line;
+    json_object_set_new(o, "schema", json_integer(1));
+    json_object_set_new(o, "model", brig_json_text(r->model->path, strlen(r->model->path)));
+    json_object_set_new(o, "mode", json_string(r->mode));
+    json_object_set_new(o, "shards", json_integer(line->n_stages));
+    json_object_set_new(o, "threads", json_integer(line->n_stages > 0 ? line->stages[0].threads : 0));
+    json_object_set_new(o, "kernel", kernels_json(line));
+    json_object_set_new(o, "exact", json_boolean(r->exact));
+    json_object_set_new(o, "kv", json_string(r->kv_f32 ? "f32" : "f16"));
+    json_object_set_new(o, "seed", json_integer((json_int_t)r->seed));
+}
+
+static void set_result(json_t *o, const struct brig_report *r)
+{
+    const struct brig_generated *g = r->generated;
+    json_object_set_new(o, "prompt_tokens", json_integer((json_int_t)r->n_prompt));
+    json_object_set_new(o, "generated_tokens", json_integer((json_int_t)g->ids.n));
+    json_object_set_new(o, "ids", ids_json(&g->ids));
+    json_object_set_new(o, "stop_reason", json_string(brig_stop_reason_name(g->reason)));
+    json_object_set_new(o, "start_s", json_real(since_start(r->line.proven_ns)));
+    json_object_set_new(o, "ttft_s", json_real(since_start(g->first_ns)));
+    json_object_set_new(o, "prefill_tok_s", json_real(brig_generated_prefill_tok_s(g)));
+    json_object_set_new(o, "decode_tok_s", json_real(brig_generated_decode_tok_s(g)));
+}
+
+static void set_costs(json_t *o, const struct brig_report *r)
+{
+    const struct brig_line_stats *line = &r->line;
+    double p50 = (double)brig_percentile(line->hop_ns, line->n_hop_ns, 50);
+    double p99 = (double)brig_percentile(line->hop_ns, line->n_hop_ns, 99);
+    json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)line->pss_peak_bytes));
+    json_object_set_new(o, "cgroup_peak_bytes", bytes_or_null(brig_cgroup_peak_bytes()));
+    json_object_set_new(o, "weights_bytes", json_integer((json_int_t)r->model->weights_bytes));
+    json_object_set_new(o, "bytes_per_token",
+                        json_integer((json_int_t)brig_report_bytes_per_token(r->model, r->embed)));
+    json_object_set_new(o, "hops_per_token", json_integer((json_int_t)line->hops_per_pass));
+    json_object_set_new(o, "hop_us_p50", json_real(p50 / 1000));
+    json_object_set_new(o, "hop_us_p99", json_real(p99 / 1000));
+    json_t *shards = json_array();
+    for (unsigned i = 0; i < line->n_stages; i++)
+        json_array_append_new(shards, stage_json(i, &line->stages[i], r->model->desc.n_layers));
+    json_object_set_new(o, "per_shard", shards);
+}
+
+int brig_report_write_json(const struct brig_report *r, const char *path, struct brig_fail *fail)
+{
+    json_t *o = json_object();
+    set_choices(o, r);
+    set_result(o, r);
+    set_costs(o, r);
+    int err = brig_json_write(o, path, fail);
+    json_decref(o);
+    return err;
+}

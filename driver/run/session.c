@@ -1,0 +1,154 @@
+/* One slot of a line: ids to passes. */
+#include "driver/run/session.h"
+
+#include <string.h>
+
+#include "proto/base/mem.h"
+#include "proto/base/size.h"
+
+struct brig_session {
+    struct brig_session_opts o;
+    struct brig_ids cached;
+    bool cut; /* the cache holds more than cached: the next pass truncates it */
+    float *h; /* [batch_rows, hidden] */
+};
+
+int brig_session_new(struct brig_session **ret, const struct brig_session_opts *opts, struct brig_fail *fail)
+{
+    struct brig_session *s = brig_alloc(1, sizeof *s);
+    uint64_t elems;
+    if (s == NULL || !brig_mul_u64(opts->batch_rows, opts->model->desc.hidden, &elems) ||
+        (s->h = brig_alloc(elems, sizeof *s->h)) == NULL) {
+        brig_free(s);
+        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u rows of %u columns", opts->batch_rows,
+                             opts->model->desc.hidden);
+    }
+    s->o = *opts;
+    *ret = s;
+    return 0;
+}
+
+void brig_session_free(struct brig_session *s)
+{
+    if (s == NULL)
+        return;
+    brig_ids_release(&s->cached);
+    brig_free(s->h);
+    brig_free(s);
+}
+
+size_t brig_session_rewind(struct brig_session *s, const uint32_t *ids, size_t n)
+{
+    size_t same = 0;
+    while (same + 1 < n && same < s->cached.n && s->cached.v[same] == ids[same])
+        same++;
+    s->cut |= same < s->cached.n;
+    s->cached.n = same;
+    return same;
+}
+
+struct pass_plan {
+    const uint32_t *ids;
+    uint32_t count;
+    struct brig_want want; /* count 0: none */
+    uint32_t top;
+    int (*sink)(void *ctx, uint32_t row, const float *logits);
+    void *sink_ctx;
+};
+
+static int one_pass(struct brig_session *s, const struct pass_plan *p, struct brig_answer *ret,
+                    struct brig_fail *fail)
+{
+    size_t pos = s->cached.n;
+    if (p->count > s->o.ctx || pos > s->o.ctx - p->count)
+        return brig_fail_set(fail, BRIG_ELIMIT, "%zu tokens do not fit into a context of %u", pos + p->count,
+                             s->o.ctx);
+    int r = brig_embed_rows(s->o.embed, p->ids, p->count, s->h, fail);
+    if (r < 0)
+        return r;
+    const struct brig_run run = {.slot = 0, .pos = (uint32_t)pos, .count = p->count};
+    const struct brig_cache_op cut = {.kind = BRIG_CACHE_TRUNCATE, .slot = 0, .arg = (uint32_t)pos};
+    const struct brig_pass pass = {
+        .runs = &run,
+        .n_runs = 1,
+        .wants = &p->want,
+        .n_wants = p->want.count > 0,
+        .ops = &cut,
+        .n_ops = s->cut,
+        .top = p->top,
+        .h = s->h,
+        .sink = p->sink,
+        .sink_ctx = p->sink_ctx,
+    };
+    r = brig_line_pass(s->o.line, &pass, ret, fail);
+    if (r < 0) {
+        s->cut = true; /* the rows may or may not have been written */
+        return r;
+    }
+    s->cut = false;
+    for (uint32_t i = 0; i < p->count; i++)
+        if (brig_ids_add(&s->cached, p->ids[i]) < 0) {
+            s->cached.n = pos;
+            s->cut = true;
+            return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the list of cached tokens");
+        }
+    return 0;
+}
+
+static uint32_t batch_at(const struct brig_session *s, size_t done, size_t n)
+{
+    return n - done < s->o.batch_rows ? (uint32_t)(n - done) : s->o.batch_rows;
+}
+
+int brig_session_feed(struct brig_session *s, const uint32_t *ids, size_t n, uint32_t top,
+                      brig_session_progress_fn *progress, void *progress_ctx, struct brig_answer *ret,
+                      struct brig_fail *fail)
+{
+    for (size_t done = 0; done < n;) {
+        uint32_t count = batch_at(s, done, n);
+        bool last = done + count == n;
+        struct pass_plan p = {
+            .ids = ids + done, .count = count, .want = {.first = count - 1, .count = last}, .top = top};
+        int r = one_pass(s, &p, ret, fail);
+        if (r < 0)
+            return r;
+        done += count;
+        if (progress != NULL)
+            progress(progress_ctx, done, n);
+    }
+    if (ret->n_wants != 1)
+        return brig_fail_set(fail, BRIG_EPROTO, "the head answered %u rows where 1 was wanted", ret->n_wants);
+    return 0;
+}
+
+int brig_session_logits(struct brig_session *s, const uint32_t *ids, size_t n,
+                        int (*sink)(void *ctx, uint32_t row, const float *logits), void *sink_ctx,
+                        brig_session_progress_fn *progress, void *progress_ctx, struct brig_fail *fail)
+{
+    struct brig_answer unused;
+    for (size_t done = 0; done < n;) {
+        uint32_t count = batch_at(s, done, n);
+        struct pass_plan p = {.ids = ids + done,
+                              .count = count,
+                              .want = {.first = 0, .count = count},
+                              .sink = sink,
+                              .sink_ctx = sink_ctx};
+        int r = one_pass(s, &p, &unused, fail);
+        if (r < 0)
+            return r;
+        done += count;
+        if (progress != NULL)
+            progress(progress_ctx, done, n);
+    }
+    return 0;
+}
+
+size_t brig_session_length(const struct brig_session *s)
+{
+    return s->cached.n;
+}
+
+uint32_t brig_session_ctx(const struct brig_session *s)
+{
+    return s->o.ctx;
+}
