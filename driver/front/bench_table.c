@@ -1,0 +1,160 @@
+/* Medians and how they are shown. */
+#include "driver/front/bench_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "driver/run/json.h"
+#include "proto/stat/stat.h"
+
+/* Median of a field of the samples; an even count takes the mean of the middle two. */
+static double median(const double *v, size_t stride, unsigned n)
+{
+    double low = 0, high = 0;
+    const char *base = (const char *)v;
+    for (unsigned i = 0; i < n; i++) {
+        unsigned below = 0, same = 0;
+        double x, y;
+        memcpy(&x, base + i * stride, sizeof x);
+        for (unsigned k = 0; k < n; k++) {
+            memcpy(&y, base + k * stride, sizeof y);
+            below += y < x;
+            same += y == x;
+        }
+        if (below <= (n - 1) / 2 && (n - 1) / 2 < below + same)
+            low = x;
+        if (below <= n / 2 && n / 2 < below + same)
+            high = x;
+    }
+    return (low + high) / 2;
+}
+
+#define MEDIAN(row, field, n) median(&(row)->samples[0].field, sizeof *(row)->samples, n)
+
+static double bandwidth(const struct brig_bench_table *t)
+{
+    return median(t->probes, sizeof *t->probes, t->repeat);
+}
+
+/* Share of the probed bandwidth that decoding reaches. */
+static double share(const struct brig_bench_table *t, const struct brig_bench_row *row)
+{
+    double b = bandwidth(t);
+    return b == 0 ? 0 : MEDIAN(row, decode_tok_s, t->repeat) * (double)t->bytes_per_token / b;
+}
+
+/* Microseconds that each further hop costs: the fewest against the most shards of a mode that keeps them. */
+static bool hop_cost(const struct brig_bench_table *t, const struct brig_bench_row **few,
+                     const struct brig_bench_row **many, double *us)
+{
+    *few = *many = NULL;
+    for (unsigned i = 0; i < t->n_rows; i++) {
+        const struct brig_bench_row *row = &t->rows[i];
+        if (!row->config.mode->keeps || (*few != NULL && row->config.mode != (*few)->config.mode))
+            continue;
+        if (*few == NULL || row->config.n_shards < (*few)->config.n_shards)
+            *few = row;
+        if (*many == NULL || row->config.n_shards > (*many)->config.n_shards)
+            *many = row;
+    }
+    if (*few == NULL || *few == *many)
+        return false;
+    double a = MEDIAN(*few, decode_tok_s, t->repeat), b = MEDIAN(*many, decode_tok_s, t->repeat);
+    uint64_t hops = (*many)->samples[0].hops_per_token - (*few)->samples[0].hops_per_token;
+    if (a == 0 || b == 0 || hops == 0)
+        return false;
+    *us = (1 / b - 1 / a) * 1e6 / (double)hops;
+    return true;
+}
+
+int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *fail)
+{
+    const struct brig_bench_row *few, *many;
+    double us;
+    printf("%u prompt tokens, %u generated, median of %u, %u threads a shard\n", t->n_prompt, t->n_generate,
+           t->repeat, t->rows[0].samples[0].threads);
+    printf("%-6s %6s %8s %13s %12s %11s %11s %13s %13s %8s\n", "mode", "shards", "start s", "prefill tok/s",
+           "decode tok/s", "hop us p50", "hop us p99", "PSS peak MiB", "bytes/token", "of probe");
+    for (unsigned i = 0; i < t->n_rows; i++) {
+        const struct brig_bench_row *row = &t->rows[i];
+        printf("%-6s %6u %8.3f %13.1f %12.2f %11.1f %11.1f %13.1f %13" PRIu64 " %6.1f %%\n",
+               row->config.mode->name, row->config.n_shards, MEDIAN(row, start_s, t->repeat),
+               MEDIAN(row, prefill_tok_s, t->repeat), MEDIAN(row, decode_tok_s, t->repeat),
+               MEDIAN(row, hop_us_p50, t->repeat), MEDIAN(row, hop_us_p99, t->repeat),
+               (double)row->pss_peak_bytes / 1048576, t->bytes_per_token, 100 * share(t, row));
+    }
+    printf("probe: memory read once at %.1f GB/s by as many threads as a shard has\n", bandwidth(t) / 1e9);
+    if (hop_cost(t, &few, &many, &us))
+        printf("hop: %.1f us each, from %u to %u shards (%s)\n", us, few->config.n_shards,
+               many->config.n_shards, few->config.mode->name);
+    if (t->n_starts > 0)
+        printf(
+            "start: %.2f ms median, %.2f ms p95 of %u starts, from spawn to first frame back (%u shards)\n",
+            (double)brig_percentile(t->starts_ns, t->n_starts, 50) / 1e6,
+            (double)brig_percentile(t->starts_ns, t->n_starts, 95) / 1e6, t->n_starts, t->starts_shards);
+    return fflush(stdout) != 0 ? brig_fail_errno(fail, BRIG_EIO, "standard output") : 0;
+}
+
+static json_t *sample_json(const struct brig_bench_sample *s)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "start_s", json_real(s->start_s));
+    json_object_set_new(o, "prefill_tok_s", json_real(s->prefill_tok_s));
+    json_object_set_new(o, "decode_tok_s", json_real(s->decode_tok_s));
+    json_object_set_new(o, "hop_us_p50", json_real(s->hop_us_p50));
+    json_object_set_new(o, "hop_us_p99", json_real(s->hop_us_p99));
+    return o;
+}
+
+static json_t *row_json(const struct brig_bench_table *t, const struct brig_bench_row *row)
+{
+    json_t *o = json_object(), *runs = json_array();
+    for (unsigned k = 0; k < t->repeat; k++)
+        json_array_append_new(runs, sample_json(&row->samples[k]));
+    json_object_set_new(o, "mode", json_string(row->config.mode->name));
+    json_object_set_new(o, "shards", json_integer(row->config.n_shards));
+    json_object_set_new(o, "threads", json_integer(row->samples[0].threads));
+    json_object_set_new(o, "start_s", json_real(MEDIAN(row, start_s, t->repeat)));
+    json_object_set_new(o, "prefill_tok_s", json_real(MEDIAN(row, prefill_tok_s, t->repeat)));
+    json_object_set_new(o, "decode_tok_s", json_real(MEDIAN(row, decode_tok_s, t->repeat)));
+    json_object_set_new(o, "hop_us_p50", json_real(MEDIAN(row, hop_us_p50, t->repeat)));
+    json_object_set_new(o, "hop_us_p99", json_real(MEDIAN(row, hop_us_p99, t->repeat)));
+    json_object_set_new(o, "hops_per_token", json_integer((json_int_t)row->samples[0].hops_per_token));
+    json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)row->pss_peak_bytes));
+    json_object_set_new(o, "bytes_per_token", json_integer((json_int_t)t->bytes_per_token));
+    json_object_set_new(o, "probe_share", json_real(share(t, row)));
+    json_object_set_new(o, "runs", runs);
+    return o;
+}
+
+static json_t *starts_json(const struct brig_bench_table *t)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "n", json_integer(t->n_starts));
+    json_object_set_new(o, "shards", json_integer(t->starts_shards));
+    json_object_set_new(o, "ms_p50", json_real((double)brig_percentile(t->starts_ns, t->n_starts, 50) / 1e6));
+    json_object_set_new(o, "ms_p95", json_real((double)brig_percentile(t->starts_ns, t->n_starts, 95) / 1e6));
+    return o;
+}
+
+int brig_bench_table_json(const struct brig_bench_table *t, const char *path, struct brig_fail *fail)
+{
+    const struct brig_bench_row *few, *many;
+    json_t *o = json_object(), *rows = json_array();
+    double us;
+    for (unsigned i = 0; i < t->n_rows; i++)
+        json_array_append_new(rows, row_json(t, &t->rows[i]));
+    json_object_set_new(o, "schema", json_integer(1));
+    json_object_set_new(o, "model", brig_json_text(t->model->path, strlen(t->model->path)));
+    json_object_set_new(o, "prompt_tokens", json_integer(t->n_prompt));
+    json_object_set_new(o, "generated_tokens", json_integer(t->n_generate));
+    json_object_set_new(o, "repeat", json_integer(t->repeat));
+    json_object_set_new(o, "rows", rows);
+    json_object_set_new(o, "probe_bytes_s", json_real(bandwidth(t)));
+    json_object_set_new(o, "hop_cost_us", hop_cost(t, &few, &many, &us) ? json_real(us) : json_null());
+    json_object_set_new(o, "starts", t->n_starts > 0 ? starts_json(t) : json_null());
+    int r = brig_json_write(o, path, fail);
+    json_decref(o);
+    return r;
+}

@@ -1,0 +1,31 @@
+/* What `brigade bench` measured, as a table and as JSON. */
+#ifndef BRIG_DRIVER_FRONT_BENCH_TABLE_H
+#define BRIG_DRIVER_FRONT_BENCH_TABLE_H
+
+#include "driver/run/bench.h"
+
+#define BRIG_BENCH_MAX_ROWS 64u
+
+struct brig_bench_row {
+    struct brig_bench_config config;
+    struct brig_bench_sample *samples; /* [repeat] */
+    uint64_t pss_peak_bytes;
+};
+
+struct brig_bench_table {
+    const struct brig_model *model;
+    uint32_t n_prompt, n_generate;
+    unsigned repeat;
+    unsigned n_rows;
+    struct brig_bench_row rows[BRIG_BENCH_MAX_ROWS];
+    double *probes; /* [repeat] bytes per second */
+    uint64_t bytes_per_token;
+    unsigned n_starts, starts_shards; /* 0: no mode starts processes for a pass */
+    uint64_t *starts_ns;
+};
+
+/* To standard output. */
+int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *fail);
+int brig_bench_table_json(const struct brig_bench_table *t, const char *path, struct brig_fail *fail);
+
+#endif

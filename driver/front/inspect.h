@@ -1,0 +1,16 @@
+/* The parts of `brigade inspect` that its two forms share, and its JSON form. */
+#ifndef BRIG_DRIVER_FRONT_INSPECT_H
+#define BRIG_DRIVER_FRONT_INSPECT_H
+
+#include "proto/base/err.h"
+#include "proto/model/model.h"
+
+/* out has room for 2 n + 1. */
+void brig_inspect_hex(const uint8_t *bytes, size_t n, char *out);
+/* "none", "known" (run and chat can use it) or "unknown". */
+const char *brig_inspect_template(const struct brig_model *m);
+
+/* To standard output. */
+int brig_inspect_json(const struct brig_model *m, struct brig_fail *fail);
+
+#endif

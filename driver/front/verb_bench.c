@@ -1,0 +1,193 @@
+/* brigade bench: what modes and numbers of shards cost on this machine, taking turns in one run. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "driver/front/bench_table.h"
+#include "driver/front/interrupt.h"
+#include "driver/front/lineup.h"
+#include "driver/front/option.h"
+#include "driver/front/progress.h"
+#include "driver/front/verb.h"
+#include "driver/run/probe.h"
+#include "driver/run/report.h"
+#include "proto/base/mem.h"
+
+#define N_STARTS 100u
+
+static int add_row(struct brig_bench_table *t, const struct brig_mode *mode, unsigned n_shards,
+                   struct brig_fail *fail)
+{
+    for (unsigned i = 0; i < t->n_rows; i++)
+        if (t->rows[i].config.mode == mode && t->rows[i].config.n_shards == n_shards)
+            return 0;
+    if (t->n_rows == BRIG_BENCH_MAX_ROWS)
+        return brig_fail_set(fail, BRIG_EUSAGE, "--modes and --shards: more than %u combinations",
+                             BRIG_BENCH_MAX_ROWS);
+    t->rows[t->n_rows++].config = (struct brig_bench_config){.mode = mode, .n_shards = n_shards};
+    return 0;
+}
+
+static int add_mode(struct brig_bench_table *t, const struct brig_lineup *l, const struct brig_mode *mode,
+                    struct brig_fail *fail)
+{
+    const char *list = l->settings->bench_shards;
+    for (const char *p = list;; p++) {
+        size_t n = strcspn(p, ",");
+        uint64_t shards;
+        unsigned count = 0;
+        if (brig_option_shards(p, n, &shards, fail) < 0)
+            return brig_fail_prefix(fail, "--shards %s", list);
+        int r = brig_lineup_count(l->model, shards, &count, fail);
+        if (r == 0)
+            r = add_row(t, mode, count, fail);
+        if (r < 0)
+            return r;
+        p += n;
+        if (*p == '\0')
+            return 0;
+    }
+}
+
+static int fill_rows(struct brig_bench_table *t, const struct brig_lineup *l, struct brig_fail *fail)
+{
+    const char *list = l->settings->bench_modes;
+    for (const char *p = list;; p++) {
+        char name[32];
+        size_t n = strcspn(p, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name), p);
+        const struct brig_mode *mode = n < sizeof name ? brig_mode_by_name(name) : NULL;
+        if (mode == NULL)
+            return brig_fail_set(fail, BRIG_EUSAGE, "--modes %s: no mode %.*s; `brigade list modes` has them",
+                                 list, (int)(n < 64 ? n : 64), p);
+        int r = add_mode(t, l, mode, fail);
+        if (r < 0)
+            return r;
+        p += n;
+        if (*p == '\0')
+            return 0;
+    }
+}
+
+static int allocate(struct brig_bench_table *t, unsigned repeat, struct brig_fail *fail)
+{
+    t->repeat = repeat;
+    t->probes = brig_alloc(repeat, sizeof *t->probes);
+    bool ok = t->probes != NULL;
+    for (unsigned i = 0; i < t->n_rows; i++) {
+        t->rows[i].samples = brig_alloc(repeat, sizeof *t->rows[i].samples);
+        ok &= t->rows[i].samples != NULL;
+    }
+    return ok ? 0 : brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u repetitions", repeat);
+}
+
+/* A B A B, not A A B B: what changes with time on the machine meets all alike. */
+static int measure(struct brig_bench_table *t, const struct brig_bench_opts *o, struct brig_progress *bar,
+                   struct brig_fail *fail)
+{
+    size_t total = (size_t)t->n_rows * (t->repeat + 1), done = 0;
+    for (unsigned k = 0; k < t->repeat; k++) {
+        for (unsigned i = 0; i < t->n_rows; i++) {
+            int r = brig_bench_once(o, t->rows[i].config, &t->rows[i].samples[k], fail);
+            if (r < 0)
+                return brig_fail_prefix(fail, "%s, %u shards", t->rows[i].config.mode->name,
+                                        t->rows[i].config.n_shards);
+            brig_progress_update(bar, ++done, total);
+        }
+        int r = brig_probe_read_once(t->rows[0].samples[k].threads, &t->probes[k], fail);
+        if (r < 0)
+            return r;
+    }
+    for (unsigned i = 0; i < t->n_rows; i++) {
+        int r = brig_bench_pss(o, t->rows[i].config, &t->rows[i].pss_peak_bytes, fail);
+        if (r < 0)
+            return r;
+        brig_progress_update(bar, ++done, total);
+    }
+    return 0;
+}
+
+/* Of the largest number of shards in a mode that starts them for each pass. */
+static int measure_starts(struct brig_bench_table *t, const struct brig_bench_opts *o, struct brig_fail *fail)
+{
+    const struct brig_bench_row *most = NULL;
+    for (unsigned i = 0; i < t->n_rows; i++)
+        if (!t->rows[i].config.mode->keeps &&
+            (most == NULL || t->rows[i].config.n_shards > most->config.n_shards))
+            most = &t->rows[i];
+    if (most == NULL)
+        return 0;
+    t->starts_ns = brig_alloc(N_STARTS, sizeof *t->starts_ns);
+    if (t->starts_ns == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the times of starts");
+    t->n_starts = N_STARTS;
+    t->starts_shards = most->config.n_shards;
+    return brig_bench_starts(o, most->config, N_STARTS, t->starts_ns, fail);
+}
+
+static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct brig_fail *fail)
+{
+    const struct brig_settings *s = l->settings;
+    struct brig_bench_opts o = {.model = l->model,
+                                .embed = l->embed,
+                                .threads = (unsigned)s->threads,
+                                .exact = s->exact,
+                                .kv_f32 = s->kv_f32,
+                                .timeout_ms = s->timeout_ms,
+                                .n_prompt = (uint32_t)s->bench_prompt,
+                                .n_generate = (uint32_t)s->bench_generate,
+                                .cancel = brig_interrupt_flag()};
+    struct brig_progress bar;
+    int r = brig_lineup_batch(BRIG_SESSION_MAX_ROWS, &o.batch_rows, fail);
+    if (r == 0)
+        r = fill_rows(t, l, fail);
+    if (r == 0)
+        r = allocate(t, (unsigned)s->bench_repeat, fail);
+    if (r < 0)
+        return r;
+    brig_progress_init(&bar, "bench", s->quiet);
+    t->n_prompt = o.n_prompt;
+    t->n_generate = o.n_generate;
+    t->bytes_per_token = brig_report_bytes_per_token(l->model, l->embed);
+    r = measure(t, &o, &bar, fail);
+    brig_progress_wipe(&bar);
+    return r < 0 ? r : measure_starts(t, &o, fail);
+}
+
+static int run(const struct brig_settings *s, struct brig_fail *fail)
+{
+    struct brig_lineup l;
+    struct brig_bench_table t = {0};
+    int r = brig_lineup_open(&l, s, false, fail);
+    if (r == 0)
+        r = run_all(&l, &t, fail);
+    if (r == 0) {
+        t.model = l.model;
+        r = brig_bench_table_print(&t, fail);
+    }
+    if (r == 0 && s->bench_json != NULL)
+        r = brig_bench_table_json(&t, s->bench_json, fail);
+    for (unsigned i = 0; i < t.n_rows; i++)
+        brig_free(t.rows[i].samples);
+    brig_free(t.probes);
+    brig_free(t.starts_ns);
+    return brig_lineup_release(&l, r, fail);
+}
+
+const struct brig_verb brig_verb_bench = {
+    .name = "bench",
+    .help = "measure modes and numbers of shards",
+    .usage = "MODEL [--modes LIST] [--shards LIST] [OPTION]...",
+    .about =
+        "Every combination of mode and number of shards generates tokens after the same made-up prompt;\n"
+        "they take turns, and medians are printed, beside a read-once probe of the memory's bandwidth\n"
+        "taken in the same run. Starts of processes are timed when a mode is among them that needs them.\n"
+        "The model needs no tokenizer.\n"
+        "\n"
+        "examples:\n"
+        "  brigade bench MODEL\n"
+        "  brigade bench MODEL --modes warm --shards 1,2,all -p 128 -n 64 --repeat 5 --json bench.json\n",
+    .operand = "MODEL",
+    .operand_needed = true,
+    .run = run,
+};

@@ -1,0 +1,49 @@
+/*
+ * Measurements for `brigade bench`: one run of a mode and a number of shards on fixed token ids, so that no
+ * tokenizer is needed and every run does the same work.
+ */
+#ifndef BRIG_DRIVER_RUN_BENCH_H
+#define BRIG_DRIVER_RUN_BENCH_H
+
+#include <signal.h>
+
+#include "driver/run/embed.h"
+#include "driver/run/line.h"
+
+struct brig_bench_opts {
+    const struct brig_model *model; /* pointers are borrowed */
+    struct brig_embed *embed;
+    unsigned threads;
+    bool exact, kv_f32;
+    uint32_t timeout_ms;
+    uint32_t n_prompt, n_generate; /* n_generate >= 2 */
+    uint32_t batch_rows;           /* at most BRIG_SESSION_MAX_ROWS; cut to the context */
+    const volatile sig_atomic_t *cancel;
+};
+
+struct brig_bench_config {
+    const struct brig_mode *mode;
+    unsigned n_shards;
+};
+
+struct brig_bench_sample {
+    double start_s; /* opening the line until it is proven; nothing is started then when the mode keeps
+                       nothing */
+    double prefill_tok_s, decode_tok_s;
+    double hop_us_p50, hop_us_p99; /* of the decode passes */
+    uint64_t hops_per_token;
+    unsigned threads; /* as the shards say */
+};
+
+int brig_bench_once(const struct brig_bench_opts *o, struct brig_bench_config c,
+                    struct brig_bench_sample *ret, struct brig_fail *fail);
+
+/* The peak of the processes' memory together, in a run of its own: asking for it costs time. */
+int brig_bench_pss(const struct brig_bench_opts *o, struct brig_bench_config c, uint64_t *ret_bytes,
+                   struct brig_fail *fail);
+
+/* n starts of shard processes of a mode that keeps nothing: spawn until a frame has come back. */
+int brig_bench_starts(const struct brig_bench_opts *o, struct brig_bench_config c, unsigned n,
+                      uint64_t *ret_ns, struct brig_fail *fail);
+
+#endif
