@@ -12,14 +12,17 @@ bool brig_meta_u64(const struct brig_meta *meta, const char *key, uint64_t *ret)
 bool brig_meta_f64(const struct brig_meta *meta, const char *key, double *ret);
 bool brig_meta_bool(const struct brig_meta *meta, const char *key, bool *ret);
 bool brig_meta_str(const struct brig_meta *meta, const char *key, struct brig_str *ret);
+/* What stands there, for error messages ("an array"); NULL when the key is absent. */
+const char *brig_meta_kind(const struct brig_meta *meta, const char *key);
 
 struct brig_format {
     const char *name; /* "gguf" */
     const char *help;
     /* The first bytes of the file (or nothing, for a folder) are this format's. */
     bool (*probe)(const char *path, const uint8_t *head, size_t n);
-    /* Fill files, tensors (without roles), vocab and priv of an empty model; *meta is borrowed from priv and
-     * *arch names the family. On failure the caller closes the half-filled model. */
+    /* Fill files, tensors (without roles), vocab, name (when stated), identity and priv of an empty model;
+     * *meta is borrowed from priv and *arch names the family. Failures need not name the path. On failure the
+     * caller closes the half-filled model. */
     int (*open)(struct brig_model *m, const struct brig_meta **meta, struct brig_str *arch,
                 struct brig_fail *fail);
     void (*close)(struct brig_model *m); /* frees what open made; accepts half-built */

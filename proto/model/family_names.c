@@ -1,0 +1,168 @@
+/* Tensors by the names that GGUF gives them: "blk.N." and a name from the family's table for those of a
+ * layer, the whole name for the others. Families that are named this way share it. */
+#include "proto/model/private.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool starts_with(struct brig_str s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return s.len >= n && memcmp(s.ptr, prefix, n) == 0;
+}
+
+/* "blk.N.rest" into layer and rest; digits without leading zeros, so that a layer has one name. */
+static bool split_layer(struct brig_str name, uint32_t *layer, struct brig_str *rest)
+{
+    if (!starts_with(name, "blk."))
+        return false;
+    uint32_t n = 0;
+    size_t i = 4;
+    while (i < name.len && i < 4 + 7 && name.ptr[i] >= '0' && name.ptr[i] <= '9')
+        n = n * 10 + (uint32_t)(name.ptr[i++] - '0');
+    if (i == 4 || i >= name.len || name.ptr[i] != '.' || (name.ptr[4] == '0' && i > 5))
+        return false;
+    *layer = n;
+    *rest = (struct brig_str){name.ptr + i + 1, name.len - i - 1};
+    return true;
+}
+
+static const struct brig_role_name *find(const struct brig_role_name *names, unsigned n, struct brig_str name,
+                                         bool of_layer)
+{
+    for (unsigned i = 0; i < n; i++)
+        if ((names[i].role < BRIG_ROLE_LAYER_COUNT) == of_layer && brig_str_eq(name, names[i].name))
+            return &names[i];
+    return NULL;
+}
+
+/* A tensor that the family does not know: without it the numbers would be wrong, unless it stands aside of
+ * the path from token table to output. */
+static int check_unknown(const struct brig_tensor *t, struct brig_fail *fail)
+{
+    static const char *const path[] = {"blk.", "token_embd", "output", "rope_"};
+    for (unsigned i = 0; i < sizeof path / sizeof path[0]; i++)
+        if (starts_with(t->name, path[i]))
+            return brig_fail_set(fail, BRIG_EUNSUPPORTED,
+                                 "tensor '%.*s' is not supported in this architecture", (int)t->name.len,
+                                 t->name.ptr);
+    return 0;
+}
+
+static int give_role(const struct brig_model *m, struct brig_tensor *t, const struct brig_role_name *names,
+                     unsigned n, struct brig_fail *fail)
+{
+    struct brig_str rest = t->name;
+    uint32_t layer = 0;
+    bool of_layer = split_layer(t->name, &layer, &rest);
+    if (of_layer && layer >= m->desc.n_layers)
+        return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%.*s' belongs to no layer: the model has %u",
+                             (int)t->name.len, t->name.ptr, m->desc.n_layers);
+    const struct brig_role_name *hit = find(names, n, rest, of_layer);
+    if (hit == NULL)
+        return check_unknown(t, fail);
+    t->role = hit->role;
+    t->layer = layer;
+    return 0;
+}
+
+static int check_shape(const struct brig_model *m, const struct brig_tensor *t, struct brig_fail *fail)
+{
+    uint64_t rows, cols;
+    brig_role_shape(&m->desc, t->role, &rows, &cols);
+    if (t->dims[0] != cols || t->dims[1] != rows || t->dims[2] != 1 || t->dims[3] != 1)
+        return brig_fail_set(fail, BRIG_EFORMAT,
+                             "tensor '%.*s' has the shape %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                             ", the model needs %" PRIu64 " x %" PRIu64 " (columns x rows)",
+                             (int)t->name.len, t->name.ptr, t->dims[0], t->dims[1], t->dims[2], t->dims[3],
+                             cols, rows);
+    if (!brig_role_takes(t->role, t->type))
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
+                             "tensor '%.*s' has type %s: such a vector must be F32, F16 or BF16",
+                             (int)t->name.len, t->name.ptr, t->type->name);
+    return 0;
+}
+
+static int missing(const struct brig_role_name *name, uint32_t layer, struct brig_fail *fail)
+{
+    if (name->role < BRIG_ROLE_LAYER_COUNT)
+        return brig_fail_set(fail, BRIG_EFORMAT, "tensor 'blk.%u.%s' is missing", layer, name->name);
+    return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", name->name);
+}
+
+static int check_layer(const struct brig_model *m, uint32_t layer, const struct brig_role_name *names,
+                       unsigned n, struct brig_fail *fail)
+{
+    int r = 0;
+    for (unsigned i = 0; i < n && r == 0; i++) {
+        if (names[i].role >= BRIG_ROLE_LAYER_COUNT)
+            continue;
+        const struct brig_tensor *t = brig_model_tensor(m, names[i].role, layer);
+        r = t != NULL ? check_shape(m, t, fail) : missing(&names[i], layer, fail);
+    }
+    return r;
+}
+
+static int check_whole(const struct brig_model *m, const struct brig_role_name *names, unsigned n,
+                       struct brig_fail *fail)
+{
+    int r = 0;
+    for (unsigned i = 0; i < n && r == 0; i++) {
+        if (names[i].role < BRIG_ROLE_LAYER_COUNT)
+            continue;
+        const struct brig_tensor *t = brig_model_tensor(m, names[i].role, 0);
+        if (t != NULL)
+            r = check_shape(m, t, fail);
+        else if (names[i].role != BRIG_ROLE_ROPE_FACTORS)
+            r = missing(&names[i], 0, fail);
+    }
+    return r;
+}
+
+/* The token table's rows are the vocabulary; without an output table it is the output table too. */
+static int set_vocab(struct brig_model *m, struct brig_fail *fail)
+{
+    const struct brig_tensor *table = brig_model_tensor(m, BRIG_ROLE_TOKEN_TABLE, 0);
+    m->desc.vocab = 0;
+    if (table != NULL && table->dims[1] > BRIG_MAX_VOCAB)
+        return brig_fail_set(fail, BRIG_ELIMIT, "tensor '%.*s' has %" PRIu64 " rows, more than %u",
+                             (int)table->name.len, table->name.ptr, table->dims[1], BRIG_MAX_VOCAB);
+    if (table != NULL)
+        m->desc.vocab = (uint32_t)table->dims[1];
+    m->desc.tied = brig_model_tensor(m, BRIG_ROLE_OUTPUT, 0) == NULL;
+    return 0;
+}
+
+int brig_family_place(struct brig_model *m, const struct brig_role_name *names, unsigned n,
+                      struct brig_fail *fail)
+{
+    int r = 0;
+    for (unsigned i = 0; i < m->n_tensors && r == 0; i++)
+        r = give_role(m, &m->tensors[i], names, n, fail);
+    if (r < 0 || (r = brig_model_index(m, fail)) < 0 || (r = set_vocab(m, fail)) < 0 ||
+        (r = check_whole(m, names, n, fail)) < 0)
+        return r;
+    for (uint32_t layer = 0; layer < m->desc.n_layers && r == 0; layer++)
+        r = check_layer(m, layer, names, n, fail);
+    return r;
+}
+
+int brig_family_check_vocab(const struct brig_model *m, struct brig_fail *fail)
+{
+    const struct brig_vocab *v = &m->vocab;
+    if (v->n_tokens != 0 && v->n_tokens != m->desc.vocab)
+        return brig_fail_set(fail, BRIG_EFORMAT,
+                             "a vocabulary that does not fit: %u tokens, and a token table of %u rows",
+                             v->n_tokens, m->desc.vocab);
+    const struct {
+        const char *name;
+        int64_t id;
+    } ids[] = {{"bos", v->bos}, {"eos", v->eos}, {"eot", v->eot}, {"padding", v->pad}, {"unknown", v->unk}};
+    for (unsigned i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        if (ids[i].id >= (int64_t)m->desc.vocab)
+            return brig_fail_set(fail, BRIG_EFORMAT,
+                                 "a vocabulary that does not fit: the %s token is %" PRId64
+                                 ", and the token table has %u rows",
+                                 ids[i].name, ids[i].id, m->desc.vocab);
+    return 0;
+}

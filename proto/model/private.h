@@ -1,0 +1,61 @@
+/*
+ * What the files of this room share and nobody else needs: opening files, the index of roles, shapes,
+ * identity.
+ */
+#ifndef BRIG_PROTO_MODEL_PRIVATE_H
+#define BRIG_PROTO_MODEL_PRIVATE_H
+
+#include <stddef.h>
+
+#include "proto/model/model.h"
+
+/* ---- files (model_file.c) ---- */
+
+/* Open a regular file for reading, close-on-exec; never blocks. The failure does not name the path. */
+int brig_model_file_open(const char *path, int *ret_fd, uint64_t *ret_bytes, struct brig_fail *fail);
+
+/* Exactly n bytes at offset; the end of the file before that is a failure. */
+int brig_model_file_read(int fd, void *dst, size_t n, uint64_t offset, struct brig_fail *fail);
+
+/* ---- roles and shapes (role.c) ---- */
+
+/* Rows and columns that desc demands of a role; a vector has rows 1. */
+void brig_role_shape(const struct brig_desc *d, enum brig_role role, uint64_t *rows, uint64_t *cols);
+bool brig_role_is_vector(enum brig_role role);
+
+/* A type that may hold this role: vectors are stored as floats. */
+bool brig_role_takes(enum brig_role role, const struct brig_type *type);
+
+/* All of desc against the caps and itself. */
+int brig_desc_check(const struct brig_desc *d, struct brig_fail *fail);
+
+/* ---- the index of a model's roles (model.c) ---- */
+
+/* Called by a family when desc.n_layers and the tensors' roles are set: brig_model_tensor works afterwards.
+ * Two tensors with one place are a failure. */
+int brig_model_index(struct brig_model *m, struct brig_fail *fail);
+
+/* ---- identity (identity.c) ---- */
+
+/* Fill m->identity from the bytes of metadata and tensor table, the files' sizes, and the ends of the
+ * tensors.
+ */
+int brig_model_identify(struct brig_model *m, const void *head, size_t n, struct brig_fail *fail);
+
+/* ---- tensors by the names that GGUF gives them (family_names.c) ---- */
+
+struct brig_role_name {
+    const char *name; /* "attn_q.weight"; layer roles stand behind "blk.N." */
+    enum brig_role role;
+};
+
+/* Give each tensor that `names` [n] knows its role, refuse those that would change the numbers and are not
+ * known, check that none is missing and that shapes and types are as desc says. Sets desc.vocab (from the
+ * token table) and desc.tied; the rest of desc is filled before. */
+int brig_family_place(struct brig_model *m, const struct brig_role_name *names, unsigned n,
+                      struct brig_fail *fail);
+
+/* Ids and arrays of the tokenizer against the token table. */
+int brig_family_check_vocab(const struct brig_model *m, struct brig_fail *fail);
+
+#endif

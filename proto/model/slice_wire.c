@@ -1,0 +1,267 @@
+/*
+ * The slice description as bytes: a msgpack array of fixed positions,
+ *
+ *   ["brigade-slice", version, identity (32 bytes),
+ *    [arch, n_layers, hidden, n_heads, n_kv_heads, head_dim, ffn, vocab, ctx_trained, norm_eps, attn_scale,
+ * rope, rope_dims, rope_base, rope_linear, tied], [first cell, last cell], [bytes of file 0, ...],
+ *    [[role, layer, type (ggml's number), rows, cols, file, offset, bytes], ...]]
+ *
+ * Encoded by a launcher, decoded by a shard. The decoder reads with a cursor of its own (unpack.h), because a
+ * general unpacker trusts the counts in front of what is not there.
+ */
+#include "proto/model/slice.h"
+
+#include <string.h>
+
+#include <msgpack.h>
+
+#include "proto/base/mem.h"
+#include "proto/base/size.h"
+#include "proto/model/private.h"
+#include "proto/model/unpack.h"
+
+#define MAGIC          "brigade-slice"
+#define VERSION        1u
+#define N_PARTS        7u
+#define N_DESC         16u
+#define N_TENSOR       8u
+#define MAX_FILE_BYTES ((uint64_t)1 << 62) /* so that ends and rounding up never overflow */
+
+/* ---- encode ---- */
+
+static int write_buf(void *data, const char *bytes, size_t n)
+{
+    return brig_buf_add(data, bytes, n);
+}
+
+static int pack_text(msgpack_packer *p, const char *s)
+{
+    size_t n = strlen(s);
+    int r = msgpack_pack_str(p, n);
+    return r != 0 ? r : msgpack_pack_str_body(p, s, n);
+}
+
+static int pack_desc(msgpack_packer *p, const struct brig_desc *d)
+{
+    const uint32_t counts[] = {d->n_layers, d->hidden, d->n_heads, d->n_kv_heads,
+                               d->head_dim, d->ffn,    d->vocab,   d->ctx_trained};
+    int r = msgpack_pack_array(p, N_DESC);
+    r = r != 0 ? r : pack_text(p, d->arch);
+    for (unsigned i = 0; i < sizeof counts / sizeof counts[0] && r == 0; i++)
+        r = msgpack_pack_uint32(p, counts[i]);
+    r = r != 0 ? r : msgpack_pack_float(p, d->norm_eps);
+    r = r != 0 ? r : msgpack_pack_float(p, d->attn_scale);
+    r = r != 0 ? r : msgpack_pack_uint32(p, (uint32_t)d->rope);
+    r = r != 0 ? r : msgpack_pack_uint32(p, d->rope_dims);
+    r = r != 0 ? r : msgpack_pack_float(p, d->rope_base);
+    r = r != 0 ? r : msgpack_pack_float(p, d->rope_linear);
+    return r != 0 ? r : (d->tied ? msgpack_pack_true(p) : msgpack_pack_false(p));
+}
+
+static int pack_tensor(msgpack_packer *p, const struct brig_slice_tensor *t)
+{
+    const uint64_t values[N_TENSOR] = {(uint64_t)t->role, t->layer, t->type->gguf_id, t->rows,
+                                       t->cols,           t->file,  t->offset,        t->bytes};
+    int r = msgpack_pack_array(p, N_TENSOR);
+    for (unsigned i = 0; i < N_TENSOR && r == 0; i++)
+        r = msgpack_pack_uint64(p, values[i]);
+    return r;
+}
+
+int brig_slice_encode(const struct brig_slice *s, struct brig_buf *out)
+{
+    msgpack_packer packer, *p = &packer;
+    size_t before = out->len;
+    msgpack_packer_init(p, out, write_buf);
+    int r = msgpack_pack_array(p, N_PARTS);
+    r = r != 0 ? r : pack_text(p, MAGIC);
+    r = r != 0 ? r : msgpack_pack_uint32(p, VERSION);
+    r = r != 0 ? r : msgpack_pack_bin(p, sizeof s->identity);
+    r = r != 0 ? r : msgpack_pack_bin_body(p, s->identity, sizeof s->identity);
+    r = r != 0 ? r : pack_desc(p, &s->desc);
+    r = r != 0 ? r : msgpack_pack_array(p, 2);
+    r = r != 0 ? r : msgpack_pack_uint32(p, s->cells.first);
+    r = r != 0 ? r : msgpack_pack_uint32(p, s->cells.last);
+    r = r != 0 ? r : msgpack_pack_array(p, s->n_files);
+    for (unsigned i = 0; i < s->n_files && r == 0; i++)
+        r = msgpack_pack_uint64(p, s->file_bytes[i]);
+    r = r != 0 ? r : msgpack_pack_array(p, s->n_tensors);
+    for (unsigned i = 0; i < s->n_tensors && r == 0; i++)
+        r = pack_tensor(p, &s->tensors[i]);
+    if (r != 0)
+        out->len = before;
+    return r;
+}
+
+/* ---- decode ---- */
+
+static int malformed(struct brig_fail *fail, const char *what)
+{
+    return brig_fail_set(fail, BRIG_EPROTO, "slice description: %s", what);
+}
+
+static bool unpack_u32(struct brig_unpack *u, uint32_t *ret)
+{
+    uint64_t v;
+    if (!brig_unpack_u64(u, &v) || v > UINT32_MAX)
+        return false;
+    *ret = (uint32_t)v;
+    return true;
+}
+
+static int decode_start(struct brig_unpack *u, uint8_t *identity, struct brig_fail *fail)
+{
+    struct brig_str s;
+    uint32_t n, version;
+    if (!brig_unpack_array(u, &n) || n != N_PARTS || !brig_unpack_str(u, &s) || !brig_str_eq(s, MAGIC))
+        return malformed(fail, "these bytes are none");
+    if (!unpack_u32(u, &version))
+        return malformed(fail, "no version");
+    if (version != VERSION)
+        return brig_fail_set(fail, BRIG_EVERSION, "slice description: version %u, this program reads %u",
+                             version, VERSION);
+    if (!brig_unpack_bin(u, &s) || s.len != BRIG_IDENTITY_BYTES)
+        return malformed(fail, "no model identity");
+    memcpy(identity, s.ptr, BRIG_IDENTITY_BYTES);
+    return 0;
+}
+
+static int decode_desc(struct brig_unpack *u, struct brig_desc *d, struct brig_fail *fail)
+{
+    struct brig_str arch;
+    uint32_t n, rope;
+    if (!brig_unpack_array(u, &n) || n != N_DESC || !brig_unpack_str(u, &arch) ||
+        arch.len >= sizeof d->arch || !unpack_u32(u, &d->n_layers) || !unpack_u32(u, &d->hidden) ||
+        !unpack_u32(u, &d->n_heads) || !unpack_u32(u, &d->n_kv_heads) || !unpack_u32(u, &d->head_dim) ||
+        !unpack_u32(u, &d->ffn) || !unpack_u32(u, &d->vocab) || !unpack_u32(u, &d->ctx_trained) ||
+        !brig_unpack_f32(u, &d->norm_eps) || !brig_unpack_f32(u, &d->attn_scale) || !unpack_u32(u, &rope) ||
+        !unpack_u32(u, &d->rope_dims) || !brig_unpack_f32(u, &d->rope_base) ||
+        !brig_unpack_f32(u, &d->rope_linear) || !brig_unpack_bool(u, &d->tied))
+        return malformed(fail, "the model's description is malformed");
+    if (rope > BRIG_ROPE_HALVES)
+        return malformed(fail, "an unknown kind of rotary embedding");
+    memcpy(d->arch, arch.ptr, arch.len); /* the rest is zero */
+    d->rope = (enum brig_rope)rope;
+    int r = brig_desc_check(d, fail);
+    return r < 0 ? brig_fail_set(fail, BRIG_EPROTO, "slice description: the model's numbers do not fit") : 0;
+}
+
+static int decode_cells(struct brig_unpack *u, struct brig_slice *s, struct brig_fail *fail)
+{
+    uint32_t n;
+    if (!brig_unpack_array(u, &n) || n != 2 || !unpack_u32(u, &s->cells.first) ||
+        !unpack_u32(u, &s->cells.last))
+        return malformed(fail, "no cells");
+    if (s->cells.first >= s->cells.last || s->cells.last > s->desc.n_layers + 1)
+        return malformed(fail, "the cells are not in the line");
+    return 0;
+}
+
+static int decode_files(struct brig_unpack *u, struct brig_slice *s, struct brig_fail *fail)
+{
+    uint32_t n;
+    if (!brig_unpack_array(u, &n) || n < 1 || n > BRIG_MAX_FILES)
+        return malformed(fail, "no files, or too many");
+    s->file_bytes = brig_alloc(n, sizeof *s->file_bytes);
+    if (s->file_bytes == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "slice description: no memory for %u files", n);
+    for (s->n_files = 0; s->n_files < n; s->n_files++)
+        if (!brig_unpack_u64(u, &s->file_bytes[s->n_files]) || s->file_bytes[s->n_files] > MAX_FILE_BYTES)
+            return malformed(fail, "a file's size is malformed");
+    return 0;
+}
+
+/* What must stand at a place of the list follows from the cells: all of the layers in order, then rope
+ * factors when there are any, then the head. */
+static bool expected(const struct brig_slice *s, unsigned i, bool rope_factors, enum brig_role *role,
+                     uint32_t *layer)
+{
+    uint32_t n_layers = s->desc.n_layers;
+    uint32_t end = s->cells.last < n_layers ? s->cells.last : n_layers;
+    uint32_t layers = s->cells.first < end ? end - s->cells.first : 0;
+    *layer = 0;
+    if (i < layers * BRIG_ROLE_LAYER_COUNT) {
+        *role = (enum brig_role)(i % BRIG_ROLE_LAYER_COUNT);
+        *layer = s->cells.first + i / BRIG_ROLE_LAYER_COUNT;
+        return true;
+    }
+    i -= layers * BRIG_ROLE_LAYER_COUNT;
+    if (rope_factors && layers > 0 && i-- == 0) {
+        *role = BRIG_ROLE_ROPE_FACTORS;
+        return true;
+    }
+    *role = i == 0 ? BRIG_ROLE_OUTPUT_NORM : BRIG_ROLE_OUTPUT;
+    return brig_cells_has_head(s->cells, n_layers) && i < 2;
+}
+
+static int check_tensor(const struct brig_slice *s, const struct brig_slice_tensor *t, struct brig_fail *fail)
+{
+    uint64_t rows, cols, bytes;
+    brig_role_shape(&s->desc, t->role, &rows, &cols);
+    if (t->rows != rows || t->cols != cols || !brig_role_takes(t->role, t->type) ||
+        !brig_mul_u64(brig_type_row_bytes(t->type, cols), rows, &bytes) || bytes == 0 || bytes != t->bytes)
+        return brig_fail_set(fail, BRIG_EPROTO, "slice description: %s of layer %u has a wrong type or shape",
+                             brig_role_name(t->role), t->layer);
+    if (t->file >= s->n_files || !brig_range_ok(t->offset, t->bytes, s->file_bytes[t->file]))
+        return brig_fail_set(fail, BRIG_EPROTO, "slice description: %s of layer %u lies outside of its file",
+                             brig_role_name(t->role), t->layer);
+    return 0;
+}
+
+static int decode_tensor(struct brig_unpack *u, struct brig_slice_tensor *t, struct brig_fail *fail)
+{
+    uint32_t n, role, type;
+    if (!brig_unpack_array(u, &n) || n != N_TENSOR || !unpack_u32(u, &role) || !unpack_u32(u, &t->layer) ||
+        !unpack_u32(u, &type) || !brig_unpack_u64(u, &t->rows) || !brig_unpack_u64(u, &t->cols) ||
+        !unpack_u32(u, &t->file) || !brig_unpack_u64(u, &t->offset) || !brig_unpack_u64(u, &t->bytes) ||
+        role >= BRIG_ROLE_COUNT)
+        return malformed(fail, "a tensor is malformed");
+    t->role = (enum brig_role)role;
+    t->type = brig_type_by_gguf(type);
+    if (t->type == NULL)
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
+                             "slice description: %s of layer %u has the unknown type %u",
+                             brig_role_name(t->role), t->layer, type);
+    return 0;
+}
+
+static int decode_tensors(struct brig_unpack *u, struct brig_slice *s, struct brig_fail *fail)
+{
+    enum brig_role role;
+    uint32_t n, layer;
+    if (!brig_unpack_array(u, &n) || n > (size_t)(s->cells.last - s->cells.first) * BRIG_ROLE_LAYER_COUNT + 1)
+        return malformed(fail, "too many tensors");
+    s->tensors = brig_alloc(n, sizeof *s->tensors);
+    if (s->tensors == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "slice description: no memory for %u tensors", n);
+    bool rope_factors = false;
+    for (s->n_tensors = 0; s->n_tensors < n; s->n_tensors++) {
+        struct brig_slice_tensor *t = &s->tensors[s->n_tensors];
+        int r = decode_tensor(u, t, fail);
+        if (r < 0)
+            return r;
+        rope_factors = rope_factors || t->role == BRIG_ROLE_ROPE_FACTORS;
+        if (!expected(s, s->n_tensors, rope_factors, &role, &layer) || role != t->role || layer != t->layer)
+            return malformed(fail, "the tensors are not those of its cells");
+        if ((r = check_tensor(s, t, fail)) < 0)
+            return r;
+    }
+    return expected(s, n, rope_factors, &role, &layer) ? malformed(fail, "a tensor is missing") : 0;
+}
+
+int brig_slice_decode(struct brig_slice *ret, const void *bytes, size_t n, struct brig_fail *fail)
+{
+    struct brig_unpack u = {bytes, n};
+    struct brig_slice s = {0};
+    int r;
+    if ((r = decode_start(&u, s.identity, fail)) == 0 && (r = decode_desc(&u, &s.desc, fail)) == 0 &&
+        (r = decode_cells(&u, &s, fail)) == 0 && (r = decode_files(&u, &s, fail)) == 0 &&
+        (r = decode_tensors(&u, &s, fail)) == 0 && u.left != 0)
+        r = malformed(fail, "more bytes than it needs");
+    if (r < 0) {
+        brig_slice_release(&s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
