@@ -6,8 +6,9 @@
  * rope, rope_dims, rope_base, rope_linear, tied], [first cell, last cell], [bytes of file 0, ...],
  *    [[role, layer, type (ggml's number), rows, cols, file, offset, bytes], ...]]
  *
- * Encoded by a launcher, decoded by a shard. The decoder reads with a cursor of its own (unpack.h), because a
- * general unpacker trusts the counts in front of what is not there.
+ * Encoded by a launcher, decoded by a shard. The decoder takes nothing that
+ * follows from something else on trust: sizes, places and the list of tensors are compared with the
+ * description.
  */
 #include "proto/model/slice.h"
 
@@ -17,8 +18,8 @@
 
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
+#include "proto/base/unpack.h"
 #include "proto/model/private.h"
-#include "proto/model/unpack.h"
 
 #define MAGIC          "brigade-slice"
 #define VERSION        1u
@@ -100,47 +101,44 @@ static int malformed(struct brig_fail *fail, const char *what)
     return brig_fail_set(fail, BRIG_EPROTO, "slice description: %s", what);
 }
 
-static bool unpack_u32(struct brig_unpack *u, uint32_t *ret)
-{
-    uint64_t v;
-    if (!brig_unpack_u64(u, &v) || v > UINT32_MAX)
-        return false;
-    *ret = (uint32_t)v;
-    return true;
-}
-
 static int decode_start(struct brig_unpack *u, uint8_t *identity, struct brig_fail *fail)
 {
-    struct brig_str s;
+    const char *magic;
+    const uint8_t *id;
+    size_t magic_bytes, id_bytes;
     uint32_t n, version;
-    if (!brig_unpack_array(u, &n) || n != N_PARTS || !brig_unpack_str(u, &s) || !brig_str_eq(s, MAGIC))
+    if (!brig_unpack_array(u, &n) || n != N_PARTS || !brig_unpack_str(u, &magic, &magic_bytes) ||
+        !brig_str_eq((struct brig_str){magic, magic_bytes}, MAGIC))
         return malformed(fail, "these bytes are none");
-    if (!unpack_u32(u, &version))
+    if (!brig_unpack_u32(u, &version))
         return malformed(fail, "no version");
     if (version != VERSION)
         return brig_fail_set(fail, BRIG_EVERSION, "slice description: version %u, this program reads %u",
                              version, VERSION);
-    if (!brig_unpack_bin(u, &s) || s.len != BRIG_IDENTITY_BYTES)
+    if (!brig_unpack_bin(u, &id, &id_bytes) || id_bytes != BRIG_IDENTITY_BYTES)
         return malformed(fail, "no model identity");
-    memcpy(identity, s.ptr, BRIG_IDENTITY_BYTES);
+    memcpy(identity, id, BRIG_IDENTITY_BYTES);
     return 0;
 }
 
 static int decode_desc(struct brig_unpack *u, struct brig_desc *d, struct brig_fail *fail)
 {
-    struct brig_str arch;
+    const char *arch;
+    size_t arch_bytes;
     uint32_t n, rope;
-    if (!brig_unpack_array(u, &n) || n != N_DESC || !brig_unpack_str(u, &arch) ||
-        arch.len >= sizeof d->arch || !unpack_u32(u, &d->n_layers) || !unpack_u32(u, &d->hidden) ||
-        !unpack_u32(u, &d->n_heads) || !unpack_u32(u, &d->n_kv_heads) || !unpack_u32(u, &d->head_dim) ||
-        !unpack_u32(u, &d->ffn) || !unpack_u32(u, &d->vocab) || !unpack_u32(u, &d->ctx_trained) ||
-        !brig_unpack_f32(u, &d->norm_eps) || !brig_unpack_f32(u, &d->attn_scale) || !unpack_u32(u, &rope) ||
-        !unpack_u32(u, &d->rope_dims) || !brig_unpack_f32(u, &d->rope_base) ||
+    if (!brig_unpack_array(u, &n) || n != N_DESC || !brig_unpack_str(u, &arch, &arch_bytes) ||
+        arch_bytes >= sizeof d->arch || !brig_unpack_u32(u, &d->n_layers) ||
+        !brig_unpack_u32(u, &d->hidden) || !brig_unpack_u32(u, &d->n_heads) ||
+        !brig_unpack_u32(u, &d->n_kv_heads) || !brig_unpack_u32(u, &d->head_dim) ||
+        !brig_unpack_u32(u, &d->ffn) || !brig_unpack_u32(u, &d->vocab) ||
+        !brig_unpack_u32(u, &d->ctx_trained) || !brig_unpack_f32(u, &d->norm_eps) ||
+        !brig_unpack_f32(u, &d->attn_scale) || !brig_unpack_u32(u, &rope) ||
+        !brig_unpack_u32(u, &d->rope_dims) || !brig_unpack_f32(u, &d->rope_base) ||
         !brig_unpack_f32(u, &d->rope_linear) || !brig_unpack_bool(u, &d->tied))
         return malformed(fail, "the model's description is malformed");
     if (rope > BRIG_ROPE_HALVES)
         return malformed(fail, "an unknown kind of rotary embedding");
-    memcpy(d->arch, arch.ptr, arch.len); /* the rest is zero */
+    memcpy(d->arch, arch, arch_bytes); /* the rest is zero */
     d->rope = (enum brig_rope)rope;
     int r = brig_desc_check(d, fail);
     return r < 0 ? brig_fail_set(fail, BRIG_EPROTO, "slice description: the model's numbers do not fit") : 0;
@@ -149,8 +147,8 @@ static int decode_desc(struct brig_unpack *u, struct brig_desc *d, struct brig_f
 static int decode_cells(struct brig_unpack *u, struct brig_slice *s, struct brig_fail *fail)
 {
     uint32_t n;
-    if (!brig_unpack_array(u, &n) || n != 2 || !unpack_u32(u, &s->cells.first) ||
-        !unpack_u32(u, &s->cells.last))
+    if (!brig_unpack_array(u, &n) || n != 2 || !brig_unpack_u32(u, &s->cells.first) ||
+        !brig_unpack_u32(u, &s->cells.last))
         return malformed(fail, "no cells");
     if (s->cells.first >= s->cells.last || s->cells.last > s->desc.n_layers + 1)
         return malformed(fail, "the cells are not in the line");
@@ -211,10 +209,10 @@ static int check_tensor(const struct brig_slice *s, const struct brig_slice_tens
 static int decode_tensor(struct brig_unpack *u, struct brig_slice_tensor *t, struct brig_fail *fail)
 {
     uint32_t n, role, type;
-    if (!brig_unpack_array(u, &n) || n != N_TENSOR || !unpack_u32(u, &role) || !unpack_u32(u, &t->layer) ||
-        !unpack_u32(u, &type) || !brig_unpack_u64(u, &t->rows) || !brig_unpack_u64(u, &t->cols) ||
-        !unpack_u32(u, &t->file) || !brig_unpack_u64(u, &t->offset) || !brig_unpack_u64(u, &t->bytes) ||
-        role >= BRIG_ROLE_COUNT)
+    if (!brig_unpack_array(u, &n) || n != N_TENSOR || !brig_unpack_u32(u, &role) ||
+        !brig_unpack_u32(u, &t->layer) || !brig_unpack_u32(u, &type) || !brig_unpack_u64(u, &t->rows) ||
+        !brig_unpack_u64(u, &t->cols) || !brig_unpack_u32(u, &t->file) || !brig_unpack_u64(u, &t->offset) ||
+        !brig_unpack_u64(u, &t->bytes) || role >= BRIG_ROLE_COUNT)
         return malformed(fail, "a tensor is malformed");
     t->role = (enum brig_role)role;
     t->type = brig_type_by_gguf(type);
@@ -251,12 +249,12 @@ static int decode_tensors(struct brig_unpack *u, struct brig_slice *s, struct br
 
 int brig_slice_decode(struct brig_slice *ret, const void *bytes, size_t n, struct brig_fail *fail)
 {
-    struct brig_unpack u = {bytes, n};
+    struct brig_unpack u = brig_unpack_of(bytes, n);
     struct brig_slice s = {0};
     int r;
     if ((r = decode_start(&u, s.identity, fail)) == 0 && (r = decode_desc(&u, &s.desc, fail)) == 0 &&
         (r = decode_cells(&u, &s, fail)) == 0 && (r = decode_files(&u, &s, fail)) == 0 &&
-        (r = decode_tensors(&u, &s, fail)) == 0 && u.left != 0)
+        (r = decode_tensors(&u, &s, fail)) == 0 && !brig_unpack_done(&u))
         r = malformed(fail, "more bytes than it needs");
     if (r < 0) {
         brig_slice_release(&s);
