@@ -278,6 +278,21 @@ int brig_option_parse(struct brig_settings *s, unsigned verb, int argc, char **a
     return finish(s, brig_verb_at(verb), argc, argv, fail);
 }
 
+/* Help beside the names, broken between words to fit a terminal. */
+static void print_beside(FILE *out, const char *left, const char *help)
+{
+    enum { LEFT = 30, RIGHT = 66 };
+    for (bool first = true; first || *help != '\0'; first = false) {
+        size_t n = strlen(help);
+        if (n > RIGHT) {
+            const char *space = memrchr(help, ' ', RIGHT + 1);
+            n = space != NULL ? (size_t)(space - help) : RIGHT;
+        }
+        fprintf(out, "  %-*s %.*s\n", LEFT, first ? left : "", (int)n, help);
+        help += n + (help[n] == ' ');
+    }
+}
+
 void brig_option_print(FILE *out, unsigned verb)
 {
     for (size_t i = 0; i < N_ROWS; i++) {
@@ -288,6 +303,6 @@ void brig_option_print(FILE *out, unsigned verb)
             snprintf(letter, sizeof letter, "-%c, ", rows[i].letter);
         snprintf(left, sizeof left, "%s--%s%s%s", letter, rows[i].name, rows[i].arg != NULL ? " " : "",
                  rows[i].arg != NULL ? rows[i].arg : "");
-        fprintf(out, "  %-30s %s\n", left, rows[i].help);
+        print_beside(out, left, rows[i].help);
     }
 }
