@@ -35,6 +35,12 @@ static inline __m512i four(const int8_t *q)
     return _mm512_set1_epi32(v);
 }
 
+static inline void fetch(const uint8_t *p, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i += 64)
+        _mm_prefetch((const char *)p + i, _MM_HINT_T1);
+}
+
 static inline __m512 add_group(enum brig_type_id id, __m512i isum, __m512 d, __m512 m, float dx, int32_t xsum,
                                __m512 acc)
 {
@@ -53,6 +59,7 @@ static inline __attribute__((always_inline)) void one(enum brig_type_id id, unsi
     __m512 a = *acc;
     for (unsigned g = 0; g < n_groups; g++, x.q += BRIG_ACT_GROUP) {
         struct brig_avx512_block b;
+        fetch(p.ahead + g * block_bytes * BRIG_PANEL_ROWS, block_bytes * BRIG_PANEL_ROWS);
         brig_avx512_read(id, p.base + g * block_bytes, p.stride, offsets, &b);
         int32_t xsum = x.sum[2 * g] + x.sum[2 * g + 1];
         __m512i even = _mm512_set1_epi32(-brig_avx512_offset(id) * xsum);

@@ -14,7 +14,7 @@
 struct job {
     const struct brig_matrix *w;
     const struct brig_act *x;
-    const uint8_t *rows;
+    const uint8_t *rows, *next; /* next: of the panel that follows, or this one again */
     unsigned n_rows, n_tokens;
     size_t first_token;
     bool integer;
@@ -41,7 +41,7 @@ static void chain_copied(const struct job *j, const uint8_t *chunk, size_t bytes
     memset(copy, 0, sizeof copy);
     for (unsigned r = 0; r < j->n_rows; r++)
         memcpy(copy[r], chunk + r * j->w->row_bytes, bytes);
-    chain(j, (struct brig_avx512_panel){copy[0], COPY_BYTES}, col, n_cols, acc);
+    chain(j, (struct brig_avx512_panel){copy[0], COPY_BYTES, copy[0]}, col, n_cols, acc);
 }
 
 static void unit(const struct job *j, uint64_t number, __m512 *acc)
@@ -58,7 +58,10 @@ static void unit(const struct job *j, uint64_t number, __m512 *acc)
         const uint8_t *chunk = j->rows + col / type->block_elems * type->block_bytes;
         bool whole = type->block_elems > 1 || bytes % 16 == 0;
         if (whole && j->n_rows == BRIG_PANEL_ROWS)
-            chain(j, (struct brig_avx512_panel){chunk, j->w->row_bytes}, col, (unsigned)n, acc);
+            chain(j,
+                  (struct brig_avx512_panel){chunk, j->w->row_bytes,
+                                             j->next + (size_t)(chunk - j->rows) * BRIG_PANEL_ROWS},
+                  col, (unsigned)n, acc);
         else
             chain_copied(j, chunk, bytes, col, (unsigned)n, acc);
         col += n;
@@ -105,6 +108,8 @@ void brig_avx512_matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_
     struct job j = {.w = w, .x = x, .integer = x->q != NULL && w->type->group != 0};
     for (uint64_t r = row_begin; r < row_end; r += BRIG_PANEL_ROWS) {
         j.rows = (const uint8_t *)w->data + r * w->row_bytes;
+        bool more = w->rows - r >= 2 * BRIG_PANEL_ROWS;
+        j.next = more ? j.rows + BRIG_PANEL_ROWS * w->row_bytes : j.rows;
         j.n_rows = row_end - r < BRIG_PANEL_ROWS ? (unsigned)(row_end - r) : BRIG_PANEL_ROWS;
         panel(&j, n_units, y + r, y_stride);
     }
