@@ -1,0 +1,255 @@
+/*
+ * What all kinds of tokenizer share: the registry, invalid UTF-8, added tokens, bos and eos, decoding, and
+ * which ids end a turn. Called by the verbs of the driver; one tokenizer serves one thread.
+ */
+#include "driver/token/tokenizer.h"
+
+#include <string.h>
+
+#include "driver/token/added.h"
+#include "driver/token/kind.h"
+#include "driver/token/utf8.h"
+#include "proto/base/mem.h"
+
+#define MAX_TEXT_BYTES ((size_t)1 << 28)
+
+#define BRIG_TOKENIZER(object) extern const struct brig_tokenizer_kind object;
+#include "driver/token/tokenizer.def"
+#undef BRIG_TOKENIZER
+
+static const struct brig_tokenizer_kind *const kinds[] = {
+#define BRIG_TOKENIZER(object) &object,
+#include "driver/token/tokenizer.def"
+#undef BRIG_TOKENIZER
+};
+#define N_KINDS (sizeof kinds / sizeof kinds[0])
+
+struct brig_tokenizer {
+    const struct brig_vocab *vocab;
+    const struct brig_tokenizer_kind *kind;
+    void *state;
+    struct brig_added added;
+    struct brig_buf clean; /* a text without its invalid bytes */
+    struct brig_buf piece; /* the last token asked for */
+};
+
+const char *brig_tokenizer_kind_at(unsigned i, const char **help)
+{
+    if (i >= N_KINDS)
+        return NULL;
+    if (help != NULL)
+        *help = kinds[i]->help;
+    return kinds[i]->name;
+}
+
+void brig_ids_release(struct brig_ids *ids)
+{
+    brig_free(ids->v);
+    *ids = (struct brig_ids){0};
+}
+
+int brig_ids_add(struct brig_ids *ids, uint32_t id)
+{
+    if (ids->n == ids->cap) {
+        size_t cap = ids->cap < 32 ? 64 : ids->cap * 2;
+        uint32_t *v = brig_alloc(cap, sizeof *v);
+        if (v == NULL)
+            return -BRIG_ENOMEM;
+        if (ids->n > 0)
+            memcpy(v, ids->v, ids->n * sizeof *v);
+        brig_free(ids->v);
+        ids->v = v;
+        ids->cap = cap;
+    }
+    ids->v[ids->n++] = id;
+    return 0;
+}
+
+static int fail_kind(const struct brig_vocab *vocab, struct brig_fail *fail)
+{
+    struct brig_buf known = {0};
+    for (size_t i = 0; i < N_KINDS; i++)
+        if (brig_buf_printf(&known, "%s%s", i == 0 ? "" : ", ", kinds[i]->name) < 0)
+            break;
+    int r = brig_fail_set(fail, BRIG_EUNSUPPORTED, "tokenizer '%.*s' is not supported (known: %s)",
+                          (int)(vocab->model.len < 64 ? vocab->model.len : 64),
+                          vocab->model.len > 0 ? vocab->model.ptr : "", known.data != NULL ? known.data : "");
+    brig_buf_release(&known);
+    return r;
+}
+
+int brig_tokenizer_new(struct brig_tokenizer **ret, const struct brig_vocab *vocab, const char *pre_override,
+                       struct brig_fail *fail)
+{
+    if (vocab->n_tokens == 0)
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED, "the model has no tokenizer");
+    const struct brig_tokenizer_kind *kind = NULL;
+    for (size_t i = 0; i < N_KINDS; i++)
+        if (brig_str_eq(vocab->model, kinds[i]->name))
+            kind = kinds[i];
+    if (kind == NULL)
+        return fail_kind(vocab, fail);
+    struct brig_tokenizer *t = brig_alloc(1, sizeof *t);
+    if (t == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a tokenizer");
+    t->vocab = vocab;
+    t->kind = kind;
+    int r = brig_added_init(&t->added, vocab, fail);
+    if (r == 0)
+        r = kind->open(&t->state, vocab, pre_override, fail);
+    if (r < 0) {
+        brig_tokenizer_free(t);
+        return r;
+    }
+    *ret = t;
+    return 0;
+}
+
+void brig_tokenizer_free(struct brig_tokenizer *t)
+{
+    if (t == NULL)
+        return;
+    t->kind->close(t->state);
+    brig_added_release(&t->added);
+    brig_buf_release(&t->clean);
+    brig_buf_release(&t->piece);
+    brig_free(t);
+}
+
+static int add_id(struct brig_ids *ids, uint32_t id, struct brig_fail *fail)
+{
+    int r = brig_ids_add(ids, id);
+    return r == 0 ? 0 : brig_fail_set(fail, (enum brig_err) - r, "out of memory for token ids");
+}
+
+/* bos or eos, where the file asks for it and it is a token. */
+static int add_mark(struct brig_tokenizer *t, bool asked, int64_t id, struct brig_ids *ids,
+                    struct brig_fail *fail)
+{
+    if (!asked || id < 0 || id >= t->vocab->n_tokens)
+        return 0;
+    return add_id(ids, (uint32_t)id, fail);
+}
+
+/* Well-formed text, its added tokens as themselves. */
+static int encode_special(struct brig_tokenizer *t, const char *text, size_t n, struct brig_ids *ids,
+                          struct brig_fail *fail)
+{
+    size_t from = 0;
+    for (;;) {
+        size_t at = n, bytes = 0;
+        uint32_t id = 0;
+        bool found = brig_added_find(&t->added, text, n, from, &at, &bytes, &id);
+        int r = at > from ? t->kind->encode(t->state, text + from, at - from, ids, fail) : 0;
+        if (r == 0 && found)
+            r = add_id(ids, id, fail);
+        if (r < 0 || !found)
+            return r;
+        from = at + bytes;
+    }
+}
+
+/* The text with U+FFFD for what is no UTF-8: itself, or the tokenizer's copy. */
+static int clean(struct brig_tokenizer *t, const char **text, size_t *n, struct brig_fail *fail)
+{
+    if (*n > MAX_TEXT_BYTES)
+        return brig_fail_set(fail, BRIG_ELIMIT, "a text of %zu bytes is too long (at most %zu)", *n,
+                             MAX_TEXT_BYTES);
+    if (brig_utf8_valid(*text, *n))
+        return 0;
+    struct brig_stream s = {0};
+    brig_buf_clear(&t->clean);
+    int r = brig_stream_add(&s, *text, *n, &t->clean);
+    if (r == 0)
+        r = brig_stream_finish(&s, &t->clean);
+    if (r < 0)
+        return brig_fail_set(fail, (enum brig_err) - r, "out of memory for a text of %zu bytes", *n);
+    *text = t->clean.data;
+    *n = t->clean.len;
+    return 0;
+}
+
+int brig_tokenizer_encode(struct brig_tokenizer *t, const char *text, size_t n, unsigned flags,
+                          struct brig_ids *ids, struct brig_fail *fail)
+{
+    const struct brig_vocab *v = t->vocab;
+    bool marks = (flags & BRIG_ENCODE_BOS) != 0;
+    size_t before = ids->n;
+    int r = clean(t, &text, &n, fail);
+    if (r == 0)
+        r = add_mark(t, marks && v->add_bos, v->bos, ids, fail);
+    if (r == 0 && (flags & BRIG_ENCODE_SPECIAL) != 0)
+        r = encode_special(t, text, n, ids, fail);
+    else if (r == 0 && n > 0)
+        r = t->kind->encode(t->state, text, n, ids, fail);
+    if (r == 0)
+        r = add_mark(t, marks && v->add_eos, v->eos, ids, fail);
+    if (r < 0)
+        ids->n = before;
+    return r;
+}
+
+bool brig_tokenizer_piece(struct brig_tokenizer *t, uint32_t id, bool special, const char **bytes, size_t *n)
+{
+    const struct brig_vocab *v = t->vocab;
+    if (id >= v->n_tokens)
+        return false;
+    int32_t type = v->types != NULL ? v->types[id] : BRIG_TOKEN_NORMAL;
+    *bytes = "";
+    *n = 0;
+    if (type == BRIG_TOKEN_CONTROL && !special)
+        return true;
+    if (type == BRIG_TOKEN_CONTROL || type == BRIG_TOKEN_USER) {
+        *bytes = v->tokens[id].ptr;
+        *n = v->tokens[id].len;
+        return true;
+    }
+    brig_buf_clear(&t->piece);
+    if (t->kind->piece(t->state, id, &t->piece) < 0)
+        return false;
+    if (t->piece.len > 0) {
+        *bytes = t->piece.data;
+        *n = t->piece.len;
+    }
+    return true;
+}
+
+int brig_tokenizer_decode(struct brig_tokenizer *t, const uint32_t *ids, size_t n, bool special,
+                          struct brig_buf *out, struct brig_fail *fail)
+{
+    struct brig_stream s = {0};
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const char *bytes;
+        size_t n_bytes;
+        if (!brig_tokenizer_piece(t, ids[i], special, &bytes, &n_bytes))
+            return brig_fail_set(fail, BRIG_EFORMAT, "token id %u is outside the vocabulary of %u tokens",
+                                 ids[i], t->vocab->n_tokens);
+        r = brig_stream_add(&s, bytes, n_bytes, out);
+    }
+    if (r == 0)
+        r = brig_stream_finish(&s, out);
+    return r == 0 ? 0 : brig_fail_set(fail, (enum brig_err) - r, "decoded text: %s", brig_err_text(-r));
+}
+
+bool brig_tokenizer_is_end(const struct brig_tokenizer *t, uint32_t id)
+{
+    static const char *const spellings[] = {"<|im_end|>",    "<|eot_id|>", "<|endoftext|>",
+                                            "<end_of_turn>", "</s>",       "<|end|>"};
+    const struct brig_vocab *v = t->vocab;
+    if (id >= v->n_tokens)
+        return false;
+    if (id == v->eos || id == v->eot)
+        return true;
+    if (v->types == NULL || v->types[id] != BRIG_TOKEN_CONTROL)
+        return false;
+    for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++)
+        if (brig_str_eq(v->tokens[id], spellings[i]))
+            return true;
+    return false;
+}
+
+uint32_t brig_tokenizer_n_tokens(const struct brig_tokenizer *t)
+{
+    return t->vocab->n_tokens;
+}
