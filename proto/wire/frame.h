@@ -23,13 +23,18 @@
 #define BRIG_FRAME_MAX_ROWS   4096u
 #define BRIG_FRAME_MAX_STAGES 8192u
 #define BRIG_FRAME_MAX_TOP    1024u
+#define BRIG_FRAME_MAX_COLS   (1u << 24)
+#define BRIG_FRAME_MAX_ERROR  1024u /* bytes of an error's text */
+/* Positions of a slot are below this. */
+#define BRIG_FRAME_MAX_POS (1u << 31)
 /* No header is longer, and none needs more than this before its timings. */
 #define BRIG_FRAME_MAX_HEAD 16384u
 /* Whole-row answers are sent in parts of at most this many payload bytes (at least one row each). */
 #define BRIG_FRAME_MAX_PART (16u << 20)
 
 enum brig_dtype {
-    BRIG_DTYPE_NONE,       /* no payload: a frame without rows */
+    BRIG_DTYPE_NONE,       /* no payload: a frame without rows, or the head's answer when no row wants one.
+                              Workers check for HIDDEN before they touch rows */
     BRIG_DTYPE_HIDDEN,     /* f32 [n_rows, cols] row-major: cols = hidden size */
     BRIG_DTYPE_CANDIDATES, /* per wanted row: f32 log-sum-exp, u32 n, then n x (u32 id, f32 logit), padded
                               with zeros to n = cols; (logit descending, id ascending) */
@@ -97,7 +102,9 @@ struct brig_frame {
 };
 
 /* Compute the last five fields (and n_rows, n_want_rows) from the others and check them against the caps.
- * payload_bytes follows from dtype, rows, cols, top and part_wants; for BRIG_DTYPE_ERROR set it before. */
+ * payload_bytes follows from dtype, rows, cols, top and part_wants; for BRIG_DTYPE_ERROR set it before.
+ * Fields that follow from dtype are set: cols 0 for NONE and ERROR; part 0 of 1 for all but LOGITS, with
+ * every wanted row in it for CANDIDATES and none for the others. */
 int brig_frame_layout(struct brig_frame *f, struct brig_fail *fail);
 
 /* Write header and padding of a laid-out frame into msg [message_bytes]; timings are zeroed, the payload is
@@ -117,8 +124,9 @@ void brig_frame_put_timing(const struct brig_frame *f, void *msg, uint32_t stage
 void brig_frame_get_timing(const struct brig_frame *f, const void *msg, uint32_t stage,
                            struct brig_stage_timing *t);
 
-/* Largest legal message for a line: header cap + timings + rows x 4 x hidden, or an answer part with at least
- * one whole row of `vocab`. For RECVMAXSZ and for the sender's check. */
+/* Largest legal message for a line: header cap + timings + the largest of rows x 4 x hidden, an answer part
+ * with at least one whole row of `vocab`, and the most candidates for every row. For RECVMAXSZ and for the
+ * sender's check. */
 uint64_t brig_frame_max_message(uint32_t n_stages, uint32_t max_rows, uint32_t hidden, uint32_t vocab);
 
 #endif
