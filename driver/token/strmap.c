@@ -64,14 +64,19 @@ void brig_strmap_release(struct brig_strmap *m)
     *m = (struct brig_strmap){0};
 }
 
-/* The slot that holds the key, or the free one where it would go. */
-static uint32_t *slot_of(const struct brig_strmap *m, const char *key, size_t n)
+/* The slot that holds the key, or the free one where it would go. *ret_hash goes into a slot's high half, so
+ * that strings are read only where they very likely match. */
+static uint64_t *slot_of(const struct brig_strmap *m, const char *key, size_t n, uint64_t *ret_hash)
 {
-    for (uint64_t at = hash(key, n, m->seed);; at++) {
-        uint32_t *slot = &m->slots[at & m->mask];
+    uint64_t h = hash(key, n, m->seed);
+    *ret_hash = h & 0xffffffff00000000u;
+    for (uint64_t at = h;; at++) {
+        uint64_t *slot = &m->slots[at & m->mask];
         if (*slot == 0)
             return slot;
-        struct brig_str s = m->strings[*slot - 1];
+        if ((*slot ^ h) >> 32 != 0)
+            continue;
+        struct brig_str s = m->strings[(uint32_t)*slot - 1];
         if (s.len == n && (n == 0 || memcmp(s.ptr, key, n) == 0))
             return slot;
     }
@@ -79,24 +84,25 @@ static uint32_t *slot_of(const struct brig_strmap *m, const char *key, size_t n)
 
 bool brig_strmap_add(struct brig_strmap *m, uint32_t index, uint32_t *ret_old)
 {
-    uint32_t *slot = slot_of(m, m->strings[index].ptr, m->strings[index].len);
+    uint64_t h, *slot = slot_of(m, m->strings[index].ptr, m->strings[index].len, &h);
     if (*slot != 0) {
-        *ret_old = *slot - 1;
+        *ret_old = (uint32_t)*slot - 1;
         return false;
     }
-    *slot = index + 1;
+    *slot = h | (index + 1);
     return true;
 }
 
 void brig_strmap_replace(struct brig_strmap *m, uint32_t old, uint32_t index)
 {
-    *slot_of(m, m->strings[old].ptr, m->strings[old].len) = index + 1;
+    uint64_t h, *slot = slot_of(m, m->strings[old].ptr, m->strings[old].len, &h);
+    *slot = h | (index + 1);
 }
 
 uint32_t brig_strmap_get(const struct brig_strmap *m, const char *key, size_t n)
 {
-    uint32_t slot = *slot_of(m, key, n);
-    return slot == 0 ? BRIG_NO_ID : slot - 1;
+    uint64_t h, slot = *slot_of(m, key, n, &h);
+    return slot == 0 ? BRIG_NO_ID : (uint32_t)slot - 1;
 }
 
 int brig_pairmap_init(struct brig_pairmap *m, uint32_t n)

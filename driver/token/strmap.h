@@ -12,7 +12,7 @@
 
 struct brig_strmap {
     const struct brig_str *strings; /* borrowed: entry i has the key strings[i] */
-    uint32_t *slots;                /* index + 1, 0 free */
+    uint64_t *slots;                /* high half of the hash << 32 | index + 1; 0 free */
     uint64_t mask, seed;
 };
 
