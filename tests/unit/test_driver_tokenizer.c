@@ -13,7 +13,9 @@
 
 #include <cmocka.h>
 #include <jansson.h>
+#include <utf8proc.h>
 
+#include "driver/token/nfc.h"
 #include "driver/token/pretoken.h"
 #include "driver/token/tokenizer.h"
 #include "driver/token/utf8.h"
@@ -526,9 +528,10 @@ static void smollm_splits_digits_before_words(void **state)
         {" 12 34", " |1|2| |3|4|"},
         {"x5y it's", "x|5|y| it|'s|"},
         {"\xe2\x85\xa7\xc2\xbd",
-         "\xe2\x85\xa7|\xc2\xbd|"},                /* letter-like numbers and fractions are digits too */
-        {"a\xe1\xa0\x8e z", "a|\xe1\xa0\x8e| z|"}, /* U+180E is no white space */
-        {"a\xc2\x85z", "a|\xc2\x85|z|"},
+         "\xe2\x85\xa7|\xc2\xbd|"},            /* letter-like numbers and fractions are digits too */
+        {".\xe1\xa0\x8e.", ".\xe1\xa0\x8e.|"}, /* U+180E is no white space, U+0085 and U+00A0 are */
+        {".\xc2\x85.", ".|\xc2\x85|.|"},
+        {".\xc2\xa0.", ".|\xc2\xa0|.|"},
     };
     struct brig_pretoken *pre;
     assert_int_equal(brig_pretoken_new(&pre, (struct brig_str)STR("smollm"), NULL), 0);
@@ -539,6 +542,57 @@ static void smollm_splits_digits_before_words(void **state)
         brig_buf_release(&out);
     }
     brig_pretoken_free(pre);
+}
+
+/* Against the library's own function, which is right and only slow. */
+static void nfc_is_the_library_s(void **state)
+{
+    (void)state;
+    static const char *const pool[] = {
+        "a",
+        "e",
+        "\xc3\xa9",
+        "\xcc\x81",
+        "\xcc\xa3",
+        "\xcc\x95",
+        "\xcc\xa7",
+        "\xcd\x85",
+        "\xd6\xb0",
+        "\xe1\x84\x80",
+        "\xe1\x85\xa1",
+        "\xe1\x86\xa8",
+        "\xea\xb0\x80",
+        "\xe1\xba\xa5",
+        "\xe2\x84\xab",
+        "\xe0\xa5\x98",
+        "\xf0\x9f\x98\x80",
+        "\xe3\x82\x99",
+        "\xe3\x81\x8b",
+        "\xcd\x8f",
+        "\xe2\x80\x8d",
+    };
+    struct brig_buf out = {0};
+    uint32_t x = 99;
+    for (unsigned round = 0; round < 4000; round++) {
+        char text[1024] = "";
+        size_t n = 0, n_chars = 1 + round % 120;
+        unsigned from = round % 3 == 0 ? 3 : 0, below = round % 3 == 0 ? 9 : sizeof pool / sizeof pool[0];
+        for (size_t i = 0; i < n_chars; i++) { /* each third text is all marks: long runs to put in order */
+            x = x * 1664525u + 1013904223u;
+            const char *c = pool[from + (x >> 16) % (below - from)];
+            memcpy(text + n, c, strlen(c) + 1);
+            n += strlen(c);
+        }
+        const char *got;
+        size_t n_got;
+        assert_int_equal(brig_nfc(text, n, &out, &got, &n_got, NULL), 0);
+        utf8proc_uint8_t *want = utf8proc_NFC((const utf8proc_uint8_t *)text);
+        assert_non_null(want);
+        assert_int_equal(n_got, strlen((const char *)want));
+        assert_memory_equal(got, want, n_got);
+        free(want);
+    }
+    brig_buf_release(&out);
 }
 
 static void every_row_of_the_tables_works(void **state)
@@ -628,6 +682,7 @@ int main(void)
         cmocka_unit_test(merging_is_the_definition),
         cmocka_unit_test(long_words_are_quick),
         cmocka_unit_test(smollm_splits_digits_before_words),
+        cmocka_unit_test(nfc_is_the_library_s),
         cmocka_unit_test(every_row_of_the_tables_works),
         cmocka_unit_test(smollm2_round_trips),
     };
