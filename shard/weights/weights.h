@@ -23,4 +23,8 @@ const float *brig_weights_vector(const struct brig_weights *w, enum brig_role ro
 
 uint64_t brig_weights_mapped_bytes(const struct brig_weights *w); /* whole pages */
 
+/* Bring the next MiB into memory and into the page tables; for the time before the first frame. False when
+ * all was asked for. Never fails: what it cannot bring comes when it is used. */
+bool brig_weights_prefetch(struct brig_weights *w);
+
 #endif

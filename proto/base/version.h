@@ -1,0 +1,7 @@
+/* The version that all programs of one build state. */
+#ifndef BRIG_PROTO_BASE_VERSION_H
+#define BRIG_PROTO_BASE_VERSION_H
+
+#define BRIG_VERSION "0.1.0"
+
+#endif

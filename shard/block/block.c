@@ -1,0 +1,137 @@
+/*
+ * A block: the layers of a slice run one after another over the rows of a frame.
+ */
+#include "shard/block/block.h"
+
+#include "proto/base/mem.h"
+#include "shard/block/parts.h"
+
+static bool shaped(const struct brig_matrix *m, uint64_t rows, uint64_t cols)
+{
+    return m->rows == rows && m->cols == cols;
+}
+
+static int find_layer(struct brig_block *b, uint32_t layer, struct brig_fail *fail)
+{
+    const struct brig_weights *w = b->setup.weights;
+    const struct brig_desc *d = b->desc;
+    struct brig_layer *l = &b->layers[layer - b->first_layer];
+    uint64_t attn = (uint64_t)d->n_heads * d->head_dim, kv = (uint64_t)d->n_kv_heads * d->head_dim;
+    const struct {
+        enum brig_role role;
+        struct brig_matrix *ret;
+        uint64_t rows, cols;
+    } wanted[] = {
+        {BRIG_ROLE_ATTN_Q, &l->q, attn, d->hidden},        {BRIG_ROLE_ATTN_K, &l->k, kv, d->hidden},
+        {BRIG_ROLE_ATTN_V, &l->v, kv, d->hidden},          {BRIG_ROLE_ATTN_OUT, &l->out, d->hidden, attn},
+        {BRIG_ROLE_FFN_GATE, &l->gate, d->ffn, d->hidden}, {BRIG_ROLE_FFN_UP, &l->up, d->ffn, d->hidden},
+        {BRIG_ROLE_FFN_DOWN, &l->down, d->hidden, d->ffn},
+    };
+    for (unsigned i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        if (!brig_weights_matrix(w, wanted[i].role, layer, wanted[i].ret) ||
+            !shaped(wanted[i].ret, wanted[i].rows, wanted[i].cols))
+            return brig_fail_set(fail, BRIG_EFORMAT, "tensor %s of layer %u is missing or has another shape",
+                                 brig_role_name(wanted[i].role), layer);
+    l->attn_norm = brig_weights_vector(w, BRIG_ROLE_ATTN_NORM, layer);
+    l->ffn_norm = brig_weights_vector(w, BRIG_ROLE_FFN_NORM, layer);
+    if (l->attn_norm == NULL || l->ffn_norm == NULL)
+        return brig_fail_set(fail, BRIG_EFORMAT, "a norm of layer %u is missing", layer);
+    return 0;
+}
+
+static int find_head(struct brig_block *b, struct brig_fail *fail)
+{
+    b->output_norm = brig_weights_vector(b->setup.weights, BRIG_ROLE_OUTPUT_NORM, 0);
+    if (b->output_norm == NULL || !brig_weights_matrix(b->setup.weights, BRIG_ROLE_OUTPUT, 0, &b->output) ||
+        !shaped(&b->output, b->desc->vocab, b->desc->hidden))
+        return brig_fail_set(fail, BRIG_EFORMAT, "the head's norm or table is missing or has another shape");
+    return 0;
+}
+
+static int find_weights(struct brig_block *b, struct brig_fail *fail)
+{
+    const struct brig_slice *s = b->setup.slice;
+    int r = 0;
+    b->layers = brig_alloc(b->n_layers, sizeof *b->layers);
+    if (b->layers == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u layers", b->n_layers);
+    for (uint32_t i = 0; r == 0 && i < b->n_layers; i++)
+        r = find_layer(b, b->first_layer + i, fail);
+    if (r == 0 && brig_cells_has_head(s->cells, b->desc->n_layers))
+        r = find_head(b, fail);
+    return r;
+}
+
+int brig_block_new(struct brig_block **ret, const struct brig_block_setup *setup, struct brig_fail *fail)
+{
+    struct brig_block *b = brig_alloc(1, sizeof *b);
+    if (b == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a block");
+    b->setup = *setup;
+    b->desc = &setup->slice->desc;
+    b->n_threads = brig_team_threads(setup->team);
+    b->rows_cap = setup->max_rows > BRIG_HEAD_ROWS ? setup->max_rows : BRIG_HEAD_ROWS;
+    struct brig_cells cells = setup->slice->cells;
+    uint32_t last = cells.last < b->desc->n_layers ? cells.last : b->desc->n_layers;
+    b->first_layer = cells.first;
+    b->n_layers = last > cells.first ? last - cells.first : 0;
+    int r = find_weights(b, fail);
+    if (r == 0)
+        r = brig_scratch_new(b, fail);
+    if (r == 0 && b->n_layers > 0)
+        r = brig_rope_init(b, fail);
+    if (r < 0) {
+        brig_block_free(b);
+        return r;
+    }
+    *ret = b;
+    return 0;
+}
+
+void brig_block_free(struct brig_block *b)
+{
+    if (b == NULL)
+        return;
+    brig_scratch_free(b);
+    brig_free(b->layers);
+    brig_free(b);
+}
+
+static void run_layer(struct brig_block *b, uint32_t layer, bool add)
+{
+    const struct brig_layer *l = &b->layers[layer - b->first_layer];
+    const struct brig_product qkv[] = {{&l->q, b->q}, {&l->k, b->k}, {&l->v, b->v}};
+    const struct brig_product out[] = {{&l->out, b->y}};
+    const struct brig_product gate_up[] = {{&l->gate, b->gate}, {&l->up, b->up}};
+    const struct brig_product down[] = {{&l->down, b->y}};
+    brig_rows_norm(b, add, l->attn_norm);
+    brig_products(b, qkv, 3, &b->norm, b->n_rows);
+    brig_rope_store(b, layer);
+    brig_attention(b, layer, &l->out);
+    brig_products(b, out, 1, &b->wide, b->n_rows);
+    brig_rows_norm(b, true, l->ffn_norm);
+    brig_products(b, gate_up, 2, &b->norm, b->n_rows);
+    brig_rows_gate(b, &l->down);
+    brig_products(b, down, 1, &b->wide, b->n_rows);
+}
+
+void brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const struct brig_run *runs,
+                    unsigned n_runs, atomic_uint *layer_now)
+{
+    if (b->n_layers == 0)
+        return;
+    b->kv = kv;
+    b->h = h;
+    b->n_rows = 0;
+    for (unsigned i = 0; i < n_runs; i++)
+        for (uint32_t k = 0; k < runs[i].count; k++) {
+            b->row_slot[b->n_rows] = runs[i].slot;
+            b->row_pos[b->n_rows++] = runs[i].pos + k;
+        }
+    brig_rope_angles(b);
+    for (uint32_t i = 0; i < b->n_layers; i++) {
+        atomic_store(layer_now, b->first_layer + i);
+        run_layer(b, b->first_layer + i, i > 0); /* the addition of the layer before joins the norm of this */
+    }
+    brig_rows_norm(b, true, NULL);
+}

@@ -1,0 +1,89 @@
+/*
+ * Scratch of a block: one anonymous mapping cut into its buffers, each at a multiple of 64 bytes. Called by
+ * brig_block_new and brig_block_free.
+ */
+#include <sys/mman.h>
+
+#include "proto/base/size.h"
+#include "shard/block/parts.h"
+
+#define SCRATCH_MAX_BYTES ((uint64_t)1 << 40)
+
+/* Walked twice: first to add up, then, with a base, to hand out. */
+struct cutter {
+    uint8_t *base; /* NULL: adding up */
+    uint64_t at;
+    bool fits;
+};
+
+static void *cut(struct cutter *c, uint64_t rows, uint64_t cols, uint64_t size)
+{
+    uint64_t bytes = 0, end = 0;
+    void *p = c->base != NULL ? c->base + c->at : NULL;
+    c->fits = c->fits && brig_mul_u64(rows, cols, &bytes) && brig_mul_u64(bytes, size, &bytes) &&
+              bytes <= SCRATCH_MAX_BYTES && brig_add_u64(c->at, brig_align_up(bytes, 64), &end) &&
+              end <= SCRATCH_MAX_BYTES;
+    if (c->fits)
+        c->at = end;
+    return p;
+}
+
+static void cut_acts(struct cutter *c, struct brig_acts *x, bool exact, uint64_t rows, uint64_t cols)
+{
+    x->f = cut(c, rows, cols, sizeof *x->f);
+    if (exact)
+        return;
+    x->q = cut(c, rows, cols, sizeof *x->q);
+    x->d = cut(c, rows, cols / BRIG_ACT_GROUP, sizeof *x->d);
+    x->sum = cut(c, rows, cols / 16, sizeof *x->sum);
+}
+
+static void cut_all(struct brig_block *b, struct cutter *c)
+{
+    const struct brig_desc *d = b->desc;
+    uint64_t rows = b->rows_cap, half = d->rope_dims / 2;
+    uint64_t attn = (uint64_t)d->n_heads * d->head_dim, kv = (uint64_t)d->n_kv_heads * d->head_dim;
+    bool exact = b->setup.exact;
+    cut_acts(c, &b->norm, exact, rows, d->hidden);
+    if (b->output_norm != NULL)
+        b->logits = cut(c, BRIG_HEAD_ROWS, d->vocab, sizeof(float));
+    if (b->n_layers == 0)
+        return;
+    cut_acts(c, &b->wide, exact, rows, attn > d->ffn ? attn : d->ffn);
+    b->q = cut(c, rows, attn, sizeof(float));
+    b->k = cut(c, rows, kv, sizeof(float));
+    b->v = cut(c, rows, kv, sizeof(float));
+    b->gate = cut(c, rows, d->ffn, sizeof(float));
+    b->up = cut(c, rows, d->ffn, sizeof(float));
+    b->y = cut(c, rows, d->hidden, sizeof(float));
+    b->sines = cut(c, rows, half, sizeof(float));
+    b->cosines = cut(c, rows, half, sizeof(float));
+    b->inv_freq = cut(c, 1, half, sizeof(float));
+    b->scores = cut(c, b->n_threads, brig_align_up(b->setup.ctx, 16), sizeof(float));
+    b->row_slot = cut(c, rows, 1, sizeof(uint32_t));
+    b->row_pos = cut(c, rows, 1, sizeof(uint32_t));
+}
+
+int brig_scratch_new(struct brig_block *b, struct brig_fail *fail)
+{
+    struct cutter c = {.fits = true};
+    cut_all(b, &c);
+    if (!c.fits)
+        return brig_fail_set(fail, BRIG_ELIMIT, "buffers for %u rows would pass 1 TiB", b->rows_cap);
+    void *p = mmap(NULL, c.at, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return brig_fail_errno(fail, BRIG_ENOMEM, "no memory for buffers of %u rows (%llu bytes)",
+                               b->rows_cap, (unsigned long long)c.at);
+    b->memory = p;
+    b->memory_bytes = c.at;
+    c = (struct cutter){.base = p, .fits = true};
+    cut_all(b, &c);
+    return 0;
+}
+
+void brig_scratch_free(struct brig_block *b)
+{
+    if (b->memory != NULL)
+        munmap(b->memory, b->memory_bytes);
+    b->memory = NULL;
+}

@@ -1,0 +1,82 @@
+/*
+ * Inside shard/block: the struct behind brig_block and the steps that its files share. Everything is
+ * allocated once, for max_rows rows; all steps run on the thread team, cut by row, by head or by panel of
+ * weight rows, and no row's arithmetic depends on another row.
+ */
+#ifndef BRIG_SHARD_BLOCK_PARTS_H
+#define BRIG_SHARD_BLOCK_PARTS_H
+
+#include "shard/block/block.h"
+
+/* Activations on their way into a product: always as floats, and quantised unless the block is exact. */
+struct brig_acts {
+    float *f;     /* [rows_cap, cols] */
+    int8_t *q;    /* [rows_cap, cols], NULL when exact */
+    float *d;     /* [rows_cap, cols / 32] */
+    int32_t *sum; /* [rows_cap, cols / 16] */
+};
+
+struct brig_layer {
+    const float *attn_norm, *ffn_norm; /* [hidden] */
+    struct brig_matrix q, k, v, out, gate, up, down;
+};
+
+struct brig_block {
+    struct brig_block_setup setup;
+    const struct brig_desc *desc;
+    unsigned n_threads;
+    uint32_t rows_cap; /* rows that the buffers hold */
+    uint32_t first_layer, n_layers;
+    struct brig_layer *layers; /* [n_layers] */
+    const float *output_norm;  /* NULL: no head */
+    struct brig_matrix output;
+
+    /* Scratch, one mapping: untouched pages cost nothing, which keeps a start cheap. */
+    uint8_t *memory;
+    uint64_t memory_bytes;
+    struct brig_acts norm;        /* [rows_cap, hidden] normed rows */
+    struct brig_acts wide;        /* [rows_cap, max(attention width, ffn)] attention output; gated MLP rows */
+    float *q, *k, *v;             /* [rows_cap, heads * head_dim], [rows_cap, kv heads * head_dim] twice */
+    float *gate, *up;             /* [rows_cap, ffn] */
+    float *y;                     /* [rows_cap, hidden] what a residual branch adds */
+    float *sines, *cosines;       /* [rows_cap, rope_dims / 2] */
+    float *logits;                /* [BRIG_HEAD_ROWS, vocab], NULL without a head */
+    float *inv_freq;              /* [rope_dims / 2] angle of position 1 */
+    float *scores;                /* [n_threads, ctx] */
+    uint32_t *row_slot, *row_pos; /* [rows_cap] */
+
+    /* The frame at work. */
+    uint32_t n_rows;
+    float *h; /* [n_rows, hidden] */
+    struct brig_kv *kv;
+};
+
+/* memory.c: scratch for the setup, pointers set. brig_scratch_free accepts a half-built block. */
+int brig_scratch_new(struct brig_block *b, struct brig_fail *fail);
+void brig_scratch_free(struct brig_block *b);
+
+/* product.c: y[i] = w[i] times the activations, for up to 3 matrices of the same input in one run of the
+ * team. Rows of y[i] are w[i].rows long. */
+struct brig_product {
+    const struct brig_matrix *w;
+    float *y;
+};
+void brig_products(struct brig_block *b, const struct brig_product *p, unsigned n, const struct brig_acts *x,
+                   uint32_t n_rows);
+
+/* rows.c: h += y (when add), then norm into b->norm (when norm_weight). */
+void brig_rows_norm(struct brig_block *b, bool add, const float *norm_weight);
+/* rows.c: b->wide = silu(gate) * up, ready for a product with w. */
+void brig_rows_gate(struct brig_block *b, const struct brig_matrix *w);
+/* rows.c: one row of activations into its quantised form; nothing to do when exact. */
+void brig_acts_quantize(const struct brig_block *b, const struct brig_acts *x, uint64_t row, uint32_t cols);
+
+/* rope.c */
+int brig_rope_init(struct brig_block *b, struct brig_fail *fail);
+void brig_rope_angles(struct brig_block *b); /* of all rows of the frame, once for all layers */
+void brig_rope_store(struct brig_block *b, uint32_t layer); /* turn q and k; k and v into the cache */
+
+/* attention.c: q over the cache into b->wide, ready for a product with `out` */
+void brig_attention(struct brig_block *b, uint32_t layer, const struct brig_matrix *out);
+
+#endif

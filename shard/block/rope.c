@@ -1,0 +1,102 @@
+/*
+ * Rotary positions, and the way of new keys and values into the cache.
+ *
+ * Frequencies are computed in double and rounded once; an angle is one f32 product of position and frequency
+ * (docs/arithmetic.md). Sines and cosines are made once a frame and serve all layers.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "shard/block/parts.h"
+#include "shard/kernels/math.h"
+
+#define ANGLE_LIMIT 0x1p27f /* brig_sincosf takes angles below it */
+
+int brig_rope_init(struct brig_block *b, struct brig_fail *fail)
+{
+    const struct brig_desc *d = b->desc;
+    const float *factors = brig_weights_vector(b->setup.weights, BRIG_ROLE_ROPE_FACTORS, 0);
+    float last = (float)b->setup.ctx / d->rope_linear;
+    for (uint32_t i = 0; i < d->rope_dims / 2; i++) {
+        float f = (float)brig_pow(d->rope_base, -2.0 * i / d->rope_dims);
+        b->inv_freq[i] = factors != NULL ? f / factors[i] : f;
+        if (!(b->inv_freq[i] >= 0.0f && b->inv_freq[i] * last < ANGLE_LIMIT))
+            return brig_fail_set(fail, BRIG_EFORMAT,
+                                 "rotary frequency %u of the model is out of range (%g) for a context of %u",
+                                 i, (double)b->inv_freq[i], b->setup.ctx);
+    }
+    return 0;
+}
+
+static void angles_piece(void *ctx, unsigned thread, uint32_t row)
+{
+    struct brig_block *b = ctx;
+    uint32_t half = b->desc->rope_dims / 2;
+    float pos = (float)b->row_pos[row] / b->desc->rope_linear;
+    (void)thread;
+    for (uint32_t i = 0; i < half; i++) {
+        size_t at = (size_t)row * half + i;
+        brig_sincosf(pos * b->inv_freq[i], &b->sines[at], &b->cosines[at]);
+    }
+}
+
+void brig_rope_angles(struct brig_block *b)
+{
+    brig_team_run(b->setup.team, b->n_rows, angles_piece, b);
+}
+
+/* One head: x1' = x1 cos - x2 sin, x2' = x2 cos + x1 sin; a product, then one fused step. */
+static void turn(const struct brig_block *b, uint32_t row, float *x)
+{
+    uint32_t half = b->desc->rope_dims / 2;
+    const float *sines = b->sines + (size_t)row * half, *cosines = b->cosines + (size_t)row * half;
+    bool pairs = b->desc->rope == BRIG_ROPE_PAIRS;
+    for (uint32_t i = 0; i < half; i++) {
+        float *x1 = pairs ? x + 2 * (size_t)i : x + i;
+        float *x2 = pairs ? x1 + 1 : x1 + half;
+        float a = *x1, c = *x2;
+        *x1 = fmaf(a, cosines[i], -(c * sines[i]));
+        *x2 = fmaf(c, cosines[i], a * sines[i]);
+    }
+}
+
+static void store(const struct brig_block *b, const float *x, void *plane, uint32_t pos)
+{
+    uint32_t head_dim = b->desc->head_dim;
+    size_t at = (size_t)pos * brig_kv_stride(b->kv);
+    if (brig_kv_shape_of(b->kv).f32)
+        memcpy((float *)plane + at, x, head_dim * sizeof *x);
+    else
+        b->setup.kernel->to_f16(x, head_dim, (uint16_t *)plane + at);
+}
+
+struct store_job {
+    struct brig_block *b;
+    uint32_t layer;
+};
+
+static void store_piece(void *ctx, unsigned thread, uint32_t row)
+{
+    const struct store_job *j = ctx;
+    struct brig_block *b = j->b;
+    const struct brig_desc *d = b->desc;
+    float *q = b->q + (size_t)row * d->n_heads * d->head_dim;
+    float *k = b->k + (size_t)row * d->n_kv_heads * d->head_dim;
+    float *v = b->v + (size_t)row * d->n_kv_heads * d->head_dim;
+    uint32_t slot = b->row_slot[row], pos = b->row_pos[row];
+    (void)thread;
+    for (uint32_t head = 0; head < d->n_heads; head++)
+        turn(b, row, q + (size_t)head * d->head_dim);
+    for (uint32_t head = 0; head < d->n_kv_heads; head++) {
+        size_t at = (size_t)head * d->head_dim;
+        turn(b, row, k + at);
+        store(b, k + at, brig_kv_k(b->kv, slot, j->layer, head), pos);
+        store(b, v + at, brig_kv_v(b->kv, slot, j->layer, head), pos);
+    }
+}
+
+void brig_rope_store(struct brig_block *b, uint32_t layer)
+{
+    struct store_job j = {b, layer};
+    brig_team_run(b->setup.team, b->n_rows, store_piece, &j);
+}

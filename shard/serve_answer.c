@@ -1,0 +1,166 @@
+/*
+ * What the head sends in place of hidden rows: the best candidates of each wanted row with the log-sum-exp of
+ * all, or whole rows of logits in parts, or a frame without payload when no row was wanted.
+ */
+#include <string.h>
+
+#include "proto/base/clock.h"
+#include "shard/serve.h"
+
+/* One answer on its way; the frame is run->answer. */
+struct reply {
+    struct brig_serve *s;
+    const struct brig_frame *asked;
+    const float *h; /* hidden rows */
+    uint64_t arrived_ns, pss_bytes;
+    const uint8_t *timings; /* of the stages before */
+};
+
+static void list_wanted_rows(const struct brig_frame *f, uint32_t *rows)
+{
+    uint32_t n = 0;
+    for (unsigned i = 0; i < f->n_wants; i++)
+        for (uint32_t k = 0; k < f->wants[i].count; k++)
+            rows[n++] = f->wants[i].first + k;
+}
+
+/* A message for run->answer as it stands, with the timings of the stages before. */
+static int make_message(struct reply *a, struct brig_msg **ret, struct brig_fail *fail)
+{
+    struct brig_frame *f = &a->s->run->answer;
+    int r = brig_frame_layout(f, fail);
+    if (r < 0)
+        return r;
+    struct brig_msg *m = brig_msg_new(f->message_bytes);
+    if (m == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for an answer of %llu bytes",
+                             (unsigned long long)f->message_bytes);
+    r = brig_frame_encode(f, brig_msg_data(m), f->message_bytes, fail);
+    if (r < 0) {
+        brig_msg_free(m);
+        return r;
+    }
+    memcpy((uint8_t *)brig_msg_data(m) + f->timing_offset, a->timings,
+           (size_t)f->n_stages * BRIG_STAGE_TIMING_BYTES);
+    *ret = m;
+    return 0;
+}
+
+static int send_part(struct reply *a, struct brig_msg *m, struct brig_fail *fail)
+{
+    struct brig_stage_timing t = {.wait_ns = a->arrived_ns - a->s->run->idle_since_ns,
+                                  .compute_ns = brig_clock_ns() - a->arrived_ns,
+                                  .pss_bytes = a->pss_bytes,
+                                  .mapped_bytes = brig_weights_mapped_bytes(a->s->hold->weights)};
+    return brig_serve_send(a->s, &a->s->run->answer, m, &t, fail);
+}
+
+static void *payload(struct reply *a, struct brig_msg *m)
+{
+    return (uint8_t *)brig_msg_data(m) + a->s->run->answer.payload_offset;
+}
+
+struct pick_job {
+    const struct brig_kernel *kernel;
+    const float *logits;
+    uint32_t vocab, cols;
+    uint8_t *out; /* first row of the group */
+};
+
+/* One row: f32 log-sum-exp, u32 n, n candidates (id, logit), zeros up to cols. */
+static void pick_piece(void *ctx, unsigned thread, uint32_t row)
+{
+    const struct pick_job *j = ctx;
+    const float *logits = j->logits + (size_t)row * j->vocab;
+    uint8_t *out = j->out + (size_t)row * (8 + 8 * (size_t)j->cols);
+    struct brig_candidate *best =
+        (struct brig_candidate *)(out + 8); /* the layout of the wire, 4-byte aligned */
+    (void)thread;
+    _Static_assert(sizeof *best == 8, "a candidate is 8 bytes on the wire");
+    float lse = j->kernel->log_sum_exp(logits, j->vocab);
+    uint32_t n = brig_head_top(logits, j->vocab, j->cols, best);
+    memcpy(out, &lse, 4);
+    memcpy(out + 4, &n, 4);
+    memset(best + n, 0, (size_t)(j->cols - n) * sizeof *best);
+}
+
+static int send_candidates(struct reply *a, struct brig_fail *fail)
+{
+    struct brig_serve_run *run = a->s->run;
+    uint32_t vocab = a->s->hold->slice.desc.vocab, n_want = a->asked->n_want_rows;
+    struct brig_msg *m;
+    run->answer.dtype = BRIG_DTYPE_CANDIDATES;
+    run->answer.cols = a->asked->top;
+    int r = make_message(a, &m, fail);
+    if (r < 0)
+        return r;
+    struct pick_job j = {.kernel = a->s->hold->kernel,
+                         .logits = brig_head_scratch(run->block),
+                         .vocab = vocab,
+                         .cols = a->asked->top};
+    for (uint32_t i = 0; i < n_want; i += BRIG_HEAD_ROWS) {
+        uint32_t n = n_want - i < BRIG_HEAD_ROWS ? n_want - i : BRIG_HEAD_ROWS;
+        brig_head_logits(run->block, a->h, run->want_rows + i, n, brig_head_scratch(run->block));
+        j.out = (uint8_t *)payload(a, m) + (size_t)i * (8 + 8 * (size_t)j.cols);
+        brig_team_run(a->s->hold->team, n, pick_piece, &j);
+    }
+    return send_part(a, m, fail);
+}
+
+static int send_rows(struct reply *a, struct brig_fail *fail)
+{
+    struct brig_serve_run *run = a->s->run;
+    struct brig_frame *f = &run->answer;
+    uint32_t vocab = a->s->hold->slice.desc.vocab, n_want = a->asked->n_want_rows;
+    uint32_t part_rows = BRIG_FRAME_MAX_PART / 4 / vocab;
+    if (part_rows == 0)
+        part_rows = 1;
+    f->dtype = BRIG_DTYPE_LOGITS;
+    f->cols = vocab;
+    f->n_parts = (n_want + part_rows - 1) / part_rows;
+    for (f->part = 0; f->part < f->n_parts; f->part++) {
+        struct brig_msg *m;
+        f->part_first_want = f->part * part_rows;
+        f->part_wants = n_want - f->part_first_want < part_rows ? n_want - f->part_first_want : part_rows;
+        int r = make_message(a, &m, fail);
+        if (r < 0)
+            return r;
+        float *logits = payload(a, m);
+        for (uint32_t i = 0; i < f->part_wants; i += BRIG_HEAD_ROWS) {
+            uint32_t n = f->part_wants - i < BRIG_HEAD_ROWS ? f->part_wants - i : BRIG_HEAD_ROWS;
+            brig_head_logits(run->block, a->h, run->want_rows + f->part_first_want + i, n,
+                             logits + (size_t)i * vocab);
+        }
+        r = send_part(a, m, fail);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int send_nothing(struct reply *a, struct brig_fail *fail)
+{
+    struct brig_msg *m;
+    a->s->run->answer.dtype = BRIG_DTYPE_NONE;
+    int r = make_message(a, &m, fail);
+    return r < 0 ? r : send_part(a, m, fail);
+}
+
+int brig_serve_answer(struct brig_serve *s, struct brig_msg *m, uint64_t arrived_ns, uint64_t pss_bytes,
+                      struct brig_fail *fail)
+{
+    struct brig_serve_run *run = s->run;
+    const uint8_t *bytes = brig_msg_data(m);
+    struct reply a = {.s = s,
+                      .asked = &run->frame,
+                      .h = (const float *)(bytes + run->frame.payload_offset),
+                      .arrived_ns = arrived_ns,
+                      .pss_bytes = pss_bytes,
+                      .timings = bytes + run->frame.timing_offset};
+    run->answer = run->frame;
+    run->answer.n_ops = 0;
+    list_wanted_rows(&run->frame, run->want_rows);
+    if (run->frame.n_want_rows == 0)
+        return send_nothing(&a, fail);
+    return run->frame.top == 0 ? send_rows(&a, fail) : send_candidates(&a, fail);
+}
