@@ -1,12 +1,20 @@
 # Brigade. `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 #
 # Non-recursive: every folder of C files is a room, found by wildcard; objects go to build/<variant>/.
-# Variants: make VARIANT=san builds everything under AddressSanitizer and UBSan.
+# Variants: release; san (AddressSanitizer and UBSan), tsan; fuzz (clang, for tests/fuzz/). Goals that need
+# several variants, or that install what later ones need, call make again for each step, in order.
 
 VARIANT ?= release
 B := build/$(VARIANT)
 CC := gcc
 AR := gcc-ar
+ifeq ($(VARIANT),fuzz)
+CC := clang-14
+endif
+# Debian's own Python: the test tools are packages of it.
+PYTHON ?= /usr/bin/python3
+JOBS ?= $(shell nproc)
+STEP = $(MAKE) --no-print-directory
 
 PKGS := msgpack libpcre2-8 libutf8proc jansson libedit
 # -ffp-contract=off: the order and fusing of additions is defined (docs/arithmetic.md), never the compiler's choice.
@@ -17,6 +25,9 @@ CFLAGS_san := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-
 LDFLAGS_san := -fsanitize=address,undefined
 CFLAGS_tsan := -fsanitize=thread -DBRIG_SANITIZED=1
 LDFLAGS_tsan := -fsanitize=thread
+CFLAGS_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer -DBRIG_SANITIZED=1
+LDFLAGS_fuzz := -fsanitize=fuzzer,address,undefined
 CFLAGS := $(CFLAGS_COMMON) $(CFLAGS_$(VARIANT)) $(EXTRA_CFLAGS)
 LDFLAGS := -pthread $(LDFLAGS_$(VARIANT))
 LIBS_PROTO = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -lm
@@ -27,19 +38,22 @@ SHARD_C := $(filter-out shard/main.c,$(wildcard shard/*.c shard/*/*.c))
 LAUNCHER_C := $(wildcard launcher/*.c)
 DRIVER_C := $(filter-out driver/main.c,$(wildcard driver/*.c driver/*/*.c))
 UNIT_C := $(wildcard tests/unit/test_*.c)
+FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 PROGRAMS := $(B)/brigade $(B)/brigade-shard
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_C))
+FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_C))
 
 .PHONY: all
 all: $(PROGRAMS)
 
+# ---- the programs ----
+
 # Kernels: one source per instruction set, built with its flags, chosen at run time.
-AVX512_OBJS := $(addprefix $(B)/obj/shard/kernels/,avx512.o avx512_int.o avx512_float.o avx512_matmul.o avx512_attention.o)
-$(AVX512_OBJS): CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c -mprefer-vector-width=512
-$(B)/obj/shard/kernels/avx2.o: CFLAGS += -mavx2 -mfma -mf16c
-# The scalar kernel is the definition: fmaf must be one instruction or a library call, never split.
+$(call objs,$(wildcard shard/kernels/avx512*.c)): CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
+	-mavx512vnni -mavx2 -mfma -mf16c -mprefer-vector-width=512
+$(call objs,$(wildcard shard/kernels/avx2*.c)): CFLAGS += -mavx2 -mfma -mf16c
 $(B)/obj/shard/kernels/%.o: CFLAGS += -O3
 
 $(B)/obj/%.o: %.c
@@ -61,16 +75,123 @@ $(B)/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_DRIVER) $(LIBS_PROTO)
+$(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_PROTO)
+
+# ---- what a fresh machine lacks ----
+
+BRIGADE_MODELS ?= models
+MODEL := $(BRIGADE_MODELS)/SmolLM2-135M-Instruct.Q4_1.gguf
+
+.PHONY: deps
+deps: ## install the Debian packages that are missing (root or sudo)
+	@sh configs/install-deps.sh configs/debian-packages.txt
+
+.PHONY: model
+model: ## download the model of the demo into models/ (BRIGADE_MODELS=folder for another place)
+	@PYTHON='$(PYTHON)' sh configs/fetch-model.sh '$(BRIGADE_MODELS)'
+
+.PHONY: demo
+demo: ## packages, build, model, and an answer from a real model in shard processes
+	@$(STEP) deps
+	@echo 'building'
+	@$(STEP) -s -j$(JOBS) all
+	@sh configs/demo.sh '$(BRIGADE_MODELS)' '$(B)/brigade' '$(STEP) model'
+
+# ---- tests ----
+
+TOKENIZER_FIXTURES := build/fixtures/tok_gpt2.gguf build/fixtures/tok_tiny_bpe517.gguf build/fixtures/tok_tiny_bpe1031.gguf
+build/fixtures/tok_gpt2.gguf: PRE := gpt-2
+build/fixtures/tok_tiny_bpe517.gguf: PRE := qwen2
+build/fixtures/tok_tiny_bpe1031.gguf: PRE := llama-bpe
+$(TOKENIZER_FIXTURES): build/fixtures/tok_%.gguf: tests/fixtures/make_tokenizer_gguf.py $(wildcard tests/fixtures/tokenizers/*/*)
+	@mkdir -p $(@D)
+	$(PYTHON) $< tests/fixtures/tokenizers/$* $@ --pre $(PRE)
+
+.PHONY: fixtures
+fixtures: $(TOKENIZER_FIXTURES)
+
+.PHONY: test
+test: ## everything that must hold before a change is kept; at most ten minutes on two cores
+	@PYTHON='$(PYTHON)' MAKE='$(MAKE)' sh tests/run.sh quick
+
+.PHONY: test-all
+test-all: ## the same with every combination, and longer
+	@PYTHON='$(PYTHON)' MAKE='$(MAKE)' sh tests/run.sh full
 
 .PHONY: unit-build
 unit-build: $(UNIT_TESTS)
 
+.PHONY: unit
+unit: fixtures $(PROGRAMS) $(UNIT_TESTS) ## unit tests (VARIANT=san: under the sanitizers)
+	@$(PYTHON) tests/unit/run.py --timeout 120 $(UNIT_TESTS)
+
+# PYTEST_ARGS chooses tests: make e2e PYTEST_ARGS='-k stats'.
+.PHONY: e2e
+e2e: fixtures $(PROGRAMS) ## tests of the real programs (VARIANT=san: a part of them)
+	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -p no:cacheprovider \
+		tests/e2e $(PYTEST_ARGS)
+
+.PHONY: san
+san: ## unit tests and a part of the e2e tests under AddressSanitizer and UBSan
+	@$(STEP) -s -j$(JOBS) VARIANT=san all unit-build
+	@$(STEP) VARIANT=san unit
+	@$(STEP) VARIANT=san e2e
+
+FUZZ_SECONDS ?= 20
+.PHONY: fuzz-build
+fuzz-build: $(FUZZERS)
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZ_SECONDS seconds (20)
+	@$(STEP) -s -j$(JOBS) VARIANT=fuzz fuzz-build
+	@sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(patsubst tests/fuzz/%.c,build/fuzz/fuzz/%,$(FUZZ_C))
+
+# ---- how the text of the repository must be ----
+
+.PHONY: lint
+lint: check-arch check-format check-headers check-man ## formatting, include law, sizes, headers that stand alone, man pages
+
+.PHONY: check-arch
+check-arch: ## who may include whom; sizes of files and functions
+	@$(PYTHON) tests/lint/arch.py --self-test
+	@$(PYTHON) tests/lint/arch.py
+	@$(PYTHON) tests/lint/sizes.py
+
+.PHONY: check-format
+check-format:
+	@git ls-files '*.c' '*.h' | xargs clang-format-14 --dry-run -Werror
+	@echo 'format: clean'
+
+.PHONY: check-headers
+check-headers:
+	@CC='$(CC)' CFLAGS='$(filter-out -MMD -MP,$(CFLAGS))' $(PYTHON) tests/lint/headers.py
+
+.PHONY: check-man
+check-man:
+	@sh tests/lint/man.sh docs/man/*.[1-8]
+
 .PHONY: format
-format:
+format: ## format every C file
 	clang-format-14 -i $$(git ls-files '*.c' '*.h'; git ls-files -o --exclude-standard '*.c' '*.h')
 
+# ---- the rest ----
+
+PREFIX ?= /usr/local
+.PHONY: install
+install: $(PROGRAMS) ## programs and man pages into $(DESTDIR)$(PREFIX)
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/share/man/man1'
+	install -m 755 $(PROGRAMS) '$(DESTDIR)$(PREFIX)/bin'
+	install -m 644 docs/man/*.1 '$(DESTDIR)$(PREFIX)/share/man/man1'
+
 .PHONY: clean
-clean:
+clean: ## remove what was built (not the model)
 	rm -rf build
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r goal words; do \
+		printf '  %-12s %s\n' "$$goal" "$$words"; done
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

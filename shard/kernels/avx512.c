@@ -148,6 +148,13 @@ static float log_sum_exp(const float *x, uint32_t n)
     return n == 0 ? top : brig_logf(lse_tree(x, n, _mm512_set1_ps(top))) + top;
 }
 
+static void matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
+                   const struct brig_act *x, float *y, size_t y_stride)
+{
+    const struct brig_panel_ops ops = {16, brig_avx512_chain_int, brig_avx512_chain_float};
+    brig_panel_matmul(&ops, w, row_begin, row_end, x, y, y_stride);
+}
+
 static bool usable(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -160,7 +167,7 @@ const struct brig_kernel brig_kernel_avx512 = {
     .name = "avx512",
     .help = "AVX-512 with VNNI: 16 rows a vector",
     .usable = usable,
-    .matmul = brig_avx512_matmul,
+    .matmul = matmul,
     .quantize = quantize,
     .rms_norm = rms_norm,
     .attention = brig_avx512_attention,

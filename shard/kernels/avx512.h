@@ -1,42 +1,18 @@
-/*
- * Shared by the AVX-512 files only: how 16 rows become 16 lanes, and the functions that cross files.
- *
- * Lanes are rows. So each lane does one row's additions in exactly the order that docs/arithmetic.md gives,
- * for one token or for many, and no sum is ever split over lanes.
- */
+/* Shared by the AVX-512 files only: how 16 rows become 16 lanes (panel.h), and the functions that cross
+ * files. */
 #ifndef BRIG_SHARD_KERNELS_AVX512_H
 #define BRIG_SHARD_KERNELS_AVX512_H
 
 #include <immintrin.h>
 
-#include "shard/kernels/kernel.h"
+#include "shard/kernels/panel.h"
 
-enum {
-    BRIG_AVX512_TOKENS = 32,      /* rows of x that share one unpacking of the weights */
-    BRIG_AVX512_CHUNK_INT = 256,  /* columns unpacked at a time, integer product */
-    BRIG_AVX512_CHUNK_FLOAT = 128 /* and float product */
-};
+/* Chains of panel.h, 16 rows. */
+void brig_avx512_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
+                           unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
+void brig_avx512_chain_float(enum brig_type_id id, struct brig_panel p, const struct brig_act *x,
+                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
 
-/* A piece of 16 rows: row r begins at base + r * stride. 15 * stride fits in int32. From `ahead` on lie 16
- * times as many bytes as a row's piece has, which the next panel will read: they are fetched meanwhile, in
- * the order of memory, for the 16 strided streams of this panel are more than the hardware follows. */
-struct brig_avx512_panel {
-    const uint8_t *base;
-    size_t stride;
-    const uint8_t *ahead;
-};
-
-/* Continue the chains acc[0..n_tokens) (lanes = rows) over columns [col, col + n_cols) of tokens first.. of
- * x. Integer: n_cols is a multiple of 32, at most BRIG_AVX512_CHUNK_INT. Float: at most
- * BRIG_AVX512_CHUNK_FLOAT; 16 bytes at a time are read, also where the last columns need fewer. The panel
- * points at column col. */
-void brig_avx512_chain_int(enum brig_type_id id, struct brig_avx512_panel p, const struct brig_act *x,
-                           size_t first, unsigned n_tokens, size_t col, unsigned n_cols, __m512 *acc);
-void brig_avx512_chain_float(enum brig_type_id id, struct brig_avx512_panel p, const struct brig_act *x,
-                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, __m512 *acc);
-
-void brig_avx512_matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
-                        const struct brig_act *x, float *y, size_t y_stride);
 void brig_avx512_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
                            uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out);
 
@@ -95,11 +71,6 @@ struct brig_avx512_block {
     __m512 d, m;
 };
 
-static inline bool brig_avx512_has_min(enum brig_type_id id)
-{
-    return id == BRIG_TYPE_Q4_1 || id == BRIG_TYPE_Q5_1;
-}
-
 static inline int brig_avx512_offset(enum brig_type_id id)
 {
     return id == BRIG_TYPE_Q8_0 ? 128 : id == BRIG_TYPE_Q5_0 ? 16 : id == BRIG_TYPE_Q4_0 ? 8 : 0;
@@ -137,7 +108,7 @@ static inline __attribute__((always_inline)) void brig_avx512_read(enum brig_typ
     __m512i head = _mm512_i32gather_epi32(offsets, p, 1);
     size_t at = 2; /* first byte after the scales */
     b->d = brig_avx512_half(head);
-    if (brig_avx512_has_min(id)) {
+    if (brig_panel_has_min(id)) {
         b->m = brig_avx512_half(_mm512_srli_epi32(head, 16));
         at = 4;
     }

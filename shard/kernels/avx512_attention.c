@@ -114,18 +114,6 @@ static inline __attribute__((always_inline)) void weighted(const int N, const fl
         _mm512_mask_storeu_ps(out + at + 16 * k, mask, _mm512_div_ps(total[k], _mm512_set1_ps(sum)));
 }
 
-static float weight_sum(const float *e, uint32_t n_pos)
-{
-    float total = 0.0f;
-    for (uint32_t first = 0; first < n_pos; first += BRIG_ATTN_BLOCK_POS) {
-        float block = 0.0f;
-        for (uint32_t p = first; p < n_pos && p - first < BRIG_ATTN_BLOCK_POS; p++)
-            block = block + e[p];
-        total = total + block;
-    }
-    return total;
-}
-
 static inline __attribute__((always_inline)) void attention(const float *q, const void *k, const void *v,
                                                             bool f32, size_t stride, uint32_t n_pos,
                                                             uint32_t head_dim, float scale, float *scores,
@@ -137,7 +125,7 @@ static inline __attribute__((always_inline)) void attention(const float *q, cons
         __m512 s = _mm512_sub_ps(_mm512_maskz_loadu_ps(m, scores + p), _mm512_set1_ps(top));
         _mm512_mask_storeu_ps(scores + p, m, brig_avx512_exp(s));
     }
-    float sum = weight_sum(scores, n_pos);
+    float sum = brig_scalar_weight_sum(scores, n_pos);
     size_t i = 0;
     for (; i + 64 <= head_dim; i += 64)
         weighted(4, scores, v, f32, stride, n_pos, i, 0xffff, sum, out);

@@ -1,13 +1,13 @@
 /*
  * Float products with AVX-512: a chunk of 16 rows is widened (or dequantised) and transposed to one vector a
- * column, then every token's chain goes over the columns in order. Called by brig_avx512_matmul for F32, F16
+ * column, then every token's chain goes over the columns in order. Called by brig_panel_matmul for F32, F16
  * and BF16 weights, and for all types when activations are f32.
  */
 #include "shard/kernels/avx512.h"
 
 enum { HALF_COLS = 8, FULL_COLS = 4 }; /* columns in 16 bytes */
 
-static void read_f32(struct brig_avx512_panel p, unsigned n_cols, __m512 *w)
+static void read_f32(struct brig_panel p, unsigned n_cols, __m512 *w)
 {
     for (unsigned c = 0; c < n_cols; c += FULL_COLS) {
         __m512i t[4];
@@ -17,7 +17,7 @@ static void read_f32(struct brig_avx512_panel p, unsigned n_cols, __m512 *w)
     }
 }
 
-static void read_f16(struct brig_avx512_panel p, unsigned n_cols, __m512 *w)
+static void read_f16(struct brig_panel p, unsigned n_cols, __m512 *w)
 {
     for (unsigned c = 0; c < n_cols; c += HALF_COLS) {
         __m512i t[4];
@@ -29,7 +29,7 @@ static void read_f16(struct brig_avx512_panel p, unsigned n_cols, __m512 *w)
     }
 }
 
-static void read_bf16(struct brig_avx512_panel p, unsigned n_cols, __m512 *w)
+static void read_bf16(struct brig_panel p, unsigned n_cols, __m512 *w)
 {
     for (unsigned c = 0; c < n_cols; c += HALF_COLS) {
         __m512i t[4];
@@ -44,8 +44,7 @@ static void read_bf16(struct brig_avx512_panel p, unsigned n_cols, __m512 *w)
 
 /* As the types' own dequant: integer times scale, then plus minimum, each rounded. */
 static inline __attribute__((always_inline)) void read_blocks(enum brig_type_id id, unsigned block_bytes,
-                                                              struct brig_avx512_panel p, unsigned n_cols,
-                                                              __m512 *w)
+                                                              struct brig_panel p, unsigned n_cols, __m512 *w)
 {
     const __m512i offsets = brig_avx512_offsets(p.stride), byte = _mm512_set1_epi32(255);
     const __m512i zero_point = _mm512_set1_epi32(brig_avx512_offset(id));
@@ -55,13 +54,13 @@ static inline __attribute__((always_inline)) void read_blocks(enum brig_type_id 
         for (unsigned i = 0; i < 32; i++) {
             __m512i v = _mm512_and_si512(_mm512_srli_epi32(b.u[i / 4], 8 * (i % 4)), byte);
             w[i] = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(v, zero_point)), b.d);
-            if (brig_avx512_has_min(id))
+            if (brig_panel_has_min(id))
                 w[i] = _mm512_add_ps(w[i], b.m);
         }
     }
 }
 
-static void read_weights(enum brig_type_id id, struct brig_avx512_panel p, unsigned n_cols, __m512 *w)
+static void read_weights(enum brig_type_id id, struct brig_panel p, unsigned n_cols, __m512 *w)
 {
     switch (id) {
     case BRIG_TYPE_F32:
@@ -92,31 +91,31 @@ static void read_weights(enum brig_type_id id, struct brig_avx512_panel p, unsig
 }
 
 static inline __attribute__((always_inline)) void tile(const int N, const __m512 *w, const float *f,
-                                                       size_t cols, unsigned n_cols, __m512 *acc)
+                                                       size_t cols, unsigned n_cols, float *acc)
 {
     __m512 a[8];
     for (int k = 0; k < N; k++)
-        a[k] = acc[k];
+        a[k] = _mm512_load_ps(acc + 16 * k);
     for (unsigned c = 0; c < n_cols; c++)
         for (int k = 0; k < N; k++)
             a[k] = _mm512_fmadd_ps(w[c], _mm512_set1_ps(f[(size_t)k * cols + c]), a[k]);
     for (int k = 0; k < N; k++)
-        acc[k] = a[k];
+        _mm512_store_ps(acc + 16 * k, a[k]);
 }
 
-void brig_avx512_chain_float(enum brig_type_id id, struct brig_avx512_panel p, const struct brig_act *x,
-                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, __m512 *acc)
+void brig_avx512_chain_float(enum brig_type_id id, struct brig_panel p, const struct brig_act *x,
+                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
 {
-    __m512 w[BRIG_AVX512_CHUNK_FLOAT];
+    __m512 w[BRIG_PANEL_CHUNK_FLOAT];
     read_weights(id, p, n_cols, w);
     const float *f = x->f + first * x->cols + col;
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
-        tile(8, w, f + t * (size_t)x->cols, x->cols, n_cols, acc + t);
+        tile(8, w, f + t * (size_t)x->cols, x->cols, n_cols, acc + 16 * t);
     if (t + 4 <= n_tokens) {
-        tile(4, w, f + t * (size_t)x->cols, x->cols, n_cols, acc + t);
+        tile(4, w, f + t * (size_t)x->cols, x->cols, n_cols, acc + 16 * t);
         t += 4;
     }
     for (; t < n_tokens; t++)
-        tile(1, w, f + t * (size_t)x->cols, x->cols, n_cols, acc + t);
+        tile(1, w, f + t * (size_t)x->cols, x->cols, n_cols, acc + 16 * t);
 }

@@ -1,7 +1,7 @@
 /*
  * Integer products with AVX-512 VNNI: weights as unsigned bytes, activations as signed bytes, 4 columns of 16
  * rows an instruction. Sums of a group are exact, so their order is free; the f32 chain goes group by group.
- * Called by brig_avx512_matmul for each chunk of a unit.
+ * Called by brig_panel_matmul for each chunk of a unit.
  */
 #include "shard/kernels/avx512.h"
 
@@ -9,9 +9,9 @@
 
 /* A chunk of unpacked weights, shared by all tokens of a tile. */
 struct unpacked {
-    __m512i u[BRIG_AVX512_CHUNK_INT / BRIG_ACT_GROUP][8];
-    __m512 d[BRIG_AVX512_CHUNK_INT / BRIG_ACT_GROUP];
-    __m512 m[BRIG_AVX512_CHUNK_INT / BRIG_ACT_GROUP];
+    __m512i u[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP][8];
+    __m512 d[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
+    __m512 m[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
 };
 
 /* Activations of one token from one group on. */
@@ -45,18 +45,18 @@ static inline __m512 add_group(enum brig_type_id id, __m512i isum, __m512 d, __m
                                __m512 acc)
 {
     acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum), _mm512_mul_ps(d, _mm512_set1_ps(dx)), acc);
-    if (brig_avx512_has_min(id))
+    if (brig_panel_has_min(id))
         acc = _mm512_fmadd_ps(m, _mm512_set1_ps(dx * (float)xsum), acc);
     return acc;
 }
 
 /* One token: from the stored block to the sum without leaving the registers. */
 static inline __attribute__((always_inline)) void one(enum brig_type_id id, unsigned block_bytes,
-                                                      struct brig_avx512_panel p, struct token x,
-                                                      unsigned n_groups, __m512 *acc)
+                                                      struct brig_panel p, struct token x, unsigned n_groups,
+                                                      float *acc)
 {
     const __m512i offsets = brig_avx512_offsets(p.stride);
-    __m512 a = *acc;
+    __m512 a = _mm512_load_ps(acc);
     for (unsigned g = 0; g < n_groups; g++, x.q += BRIG_ACT_GROUP) {
         struct brig_avx512_block b;
         fetch(p.ahead + g * block_bytes * BRIG_PANEL_ROWS, block_bytes * BRIG_PANEL_ROWS);
@@ -70,12 +70,11 @@ static inline __attribute__((always_inline)) void one(enum brig_type_id id, unsi
         }
         a = add_group(id, _mm512_add_epi32(even, odd), b.d, b.m, x.d[g], xsum, a);
     }
-    *acc = a;
+    _mm512_store_ps(acc, a);
 }
 
-static inline __attribute__((always_inline)) void unpack(enum brig_type_id id, unsigned block_bytes,
-                                                         struct brig_avx512_panel p, unsigned n_groups,
-                                                         struct unpacked *s)
+static inline __attribute__((always_inline)) void
+unpack(enum brig_type_id id, unsigned block_bytes, struct brig_panel p, unsigned n_groups, struct unpacked *s)
 {
     const __m512i offsets = brig_avx512_offsets(p.stride);
     for (unsigned g = 0; g < n_groups; g++) {
@@ -84,7 +83,7 @@ static inline __attribute__((always_inline)) void unpack(enum brig_type_id id, u
         for (int c = 0; c < 8; c++)
             s->u[g][c] = b.u[c];
         s->d[g] = b.d;
-        if (brig_avx512_has_min(id))
+        if (brig_panel_has_min(id))
             s->m[g] = b.m;
     }
 }
@@ -92,11 +91,11 @@ static inline __attribute__((always_inline)) void unpack(enum brig_type_id id, u
 /* N tokens, N a constant: their sums stay in registers while the weights pass by. */
 static inline __attribute__((always_inline)) void tile(enum brig_type_id id, const int N,
                                                        const struct unpacked *s, struct token x, size_t cols,
-                                                       unsigned n_groups, __m512 *acc)
+                                                       unsigned n_groups, float *acc)
 {
     __m512 a[8];
     for (int k = 0; k < N; k++)
-        a[k] = acc[k];
+        a[k] = _mm512_load_ps(acc + 16 * k);
     for (unsigned g = 0; g < n_groups; g++, x.q += BRIG_ACT_GROUP, x.d++, x.sum += 2) {
         __m512i isum[8];
         for (int k = 0; k < N; k++) {
@@ -115,30 +114,30 @@ static inline __attribute__((always_inline)) void tile(enum brig_type_id id, con
         }
     }
     for (int k = 0; k < N; k++)
-        acc[k] = a[k];
+        _mm512_store_ps(acc + 16 * k, a[k]);
 }
 
 static inline __attribute__((always_inline)) void many(enum brig_type_id id, unsigned block_bytes,
-                                                       struct brig_avx512_panel p, const struct brig_act *x,
+                                                       struct brig_panel p, const struct brig_act *x,
                                                        size_t first, unsigned n_tokens, size_t col,
-                                                       unsigned n_groups, __m512 *acc)
+                                                       unsigned n_groups, float *acc)
 {
     struct unpacked s;
     unpack(id, block_bytes, p, n_groups, &s);
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
-        tile(id, 8, &s, token_at(x, first + t, col), x->cols, n_groups, acc + t);
+        tile(id, 8, &s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
     if (t + 4 <= n_tokens) {
-        tile(id, 4, &s, token_at(x, first + t, col), x->cols, n_groups, acc + t);
+        tile(id, 4, &s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
         t += 4;
     }
     for (; t < n_tokens; t++)
-        tile(id, 1, &s, token_at(x, first + t, col), x->cols, n_groups, acc + t);
+        tile(id, 1, &s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
 }
 
 #define CHAIN(ID, block_bytes)                                                                               \
-    static void chain_##ID(struct brig_avx512_panel p, const struct brig_act *x, size_t first,               \
-                           unsigned n_tokens, size_t col, unsigned n_groups, __m512 *acc)                    \
+    static void chain_##ID(struct brig_panel p, const struct brig_act *x, size_t first, unsigned n_tokens,   \
+                           size_t col, unsigned n_groups, float *acc)                                        \
     {                                                                                                        \
         if (n_tokens == 1)                                                                                   \
             one(BRIG_TYPE_##ID, block_bytes, p, token_at(x, first, col), n_groups, acc);                     \
@@ -151,8 +150,8 @@ CHAIN(Q5_0, 22)
 CHAIN(Q5_1, 24)
 CHAIN(Q8_0, 34)
 
-void brig_avx512_chain_int(enum brig_type_id id, struct brig_avx512_panel p, const struct brig_act *x,
-                           size_t first, unsigned n_tokens, size_t col, unsigned n_cols, __m512 *acc)
+void brig_avx512_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
+                           unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
 {
     unsigned n_groups = n_cols / BRIG_ACT_GROUP;
     switch (id) {

@@ -84,7 +84,7 @@ static float weighted(const float *e, const void *v, bool f32, size_t stride, ui
     return total;
 }
 
-static float weight_sum(const float *e, uint32_t n_pos)
+float brig_scalar_weight_sum(const float *e, uint32_t n_pos)
 {
     float total = 0.0f;
     for (uint32_t first = 0; first < n_pos; first += BRIG_ATTN_BLOCK_POS) {
@@ -106,7 +106,7 @@ void brig_scalar_attention(const float *q, const void *k, const void *v, bool kv
     }
     for (uint32_t p = 0; p < n_pos; p++)
         scores[p] = brig_expf(scores[p] - top);
-    float sum = weight_sum(scores, n_pos);
+    float sum = brig_scalar_weight_sum(scores, n_pos);
     for (uint32_t i = 0; i < head_dim; i++)
         out[i] = weighted(scores, v, kv_f32, stride, n_pos, i) / sum;
 }

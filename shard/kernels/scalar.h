@@ -16,6 +16,9 @@ void brig_scalar_add(float *x, const float *y, uint32_t n);
 void brig_scalar_to_f16(const float *x, uint32_t n, uint16_t *out);
 float brig_scalar_log_sum_exp(const float *x, uint32_t n);
 
+/* The sum of attention weights: blocks of 64 positions, each in order, added in order. */
+float brig_scalar_weight_sum(const float *e, uint32_t n_pos);
+
 #define BRIG_CHAINS         16u   /* interleaved chains of norm sums, scores and log-sum-exp */
 #define BRIG_ATTN_BLOCK_POS 64u   /* positions whose weighted sums are added up before joining the total */
 #define BRIG_LSE_BLOCK      4096u /* vocabulary entries of one leaf of the log-sum-exp tree */

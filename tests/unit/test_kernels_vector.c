@@ -175,6 +175,7 @@ static void elementwise_equal(void **state)
 static void exp_equal(void **state)
 {
     (void)state;
+    const float edges[] = {87.3f, -88.7f, 0.0f};
     const struct brig_kernel *k;
     float x[1024], one[1024], want[1024], got[1024];
     for (int i = 0; i < 1024; i++)
@@ -188,6 +189,10 @@ static void exp_equal(void **state)
             if (n % 2 == 1)
                 for (unsigned i = 0; i < 1024; i++)
                     x[i] = -x[i];
+            for (unsigned i = 0; i < 9; i++) /* where exp turns to 0 and infinity, and next to it */
+                x[100 + i] = nextafterf(edges[i / 3], i % 3 == 0   ? -INFINITY
+                                                      : i % 3 == 1 ? edges[i / 3]
+                                                                   : INFINITY);
             scalar()->swiglu(x, one, 1024, want);
             k->swiglu(x, one, 1024, got);
             assert_same_f32(got, want, 1024, "swiglu over exp's range");

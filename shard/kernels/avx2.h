@@ -1,0 +1,119 @@
+/* Shared by the AVX2 files only: how 8 rows become 8 lanes (panel.h), and the functions that cross files. */
+#ifndef BRIG_SHARD_KERNELS_AVX2_H
+#define BRIG_SHARD_KERNELS_AVX2_H
+
+#include <immintrin.h>
+
+#include "shard/kernels/panel.h"
+
+/* Chains of panel.h, 8 rows. */
+void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
+                         unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
+void brig_avx2_chain_float(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
+                           unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
+
+void brig_avx2_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
+                         uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out);
+
+/* brig_expf in 8 lanes. */
+__m256 brig_avx2_exp(__m256 x);
+
+/* 16 bytes of two rows. */
+static inline __m256i brig_avx2_pair(const uint8_t *low, const uint8_t *high)
+{
+    __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low));
+    return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i *)high), 1);
+}
+
+/* 16 bytes of each of 8 rows, transposed: lane r of t[c] is dword c of row r. */
+static inline void brig_avx2_transpose(const uint8_t *p, size_t stride, __m256i t[4])
+{
+    const uint8_t *p4 = p + 4 * stride;
+    size_t three = 3 * stride;
+    __asm__("" : "+r"(p4), "+r"(three)); /* two addresses with index registers instead of eight */
+    __m256i r0 = brig_avx2_pair(p, p4), r1 = brig_avx2_pair(p + stride, p4 + stride);
+    __m256i r2 = brig_avx2_pair(p + 2 * stride, p4 + 2 * stride), r3 = brig_avx2_pair(p + three, p4 + three);
+    __m256i a = _mm256_unpacklo_epi32(r0, r1), b = _mm256_unpacklo_epi32(r2, r3);
+    __m256i c = _mm256_unpackhi_epi32(r0, r1), d = _mm256_unpackhi_epi32(r2, r3);
+    t[0] = _mm256_unpacklo_epi64(a, b);
+    t[1] = _mm256_unpackhi_epi64(a, b);
+    t[2] = _mm256_unpacklo_epi64(c, d);
+    t[3] = _mm256_unpackhi_epi64(c, d);
+}
+
+/* Byte offsets of 8 rows. */
+static inline __m256i brig_avx2_offsets(size_t stride)
+{
+    return _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int)stride));
+}
+
+/* Low halves of 8 dwords as f16, widened. */
+static inline __m256 brig_avx2_half(__m256i v)
+{
+    v = _mm256_and_si256(v, _mm256_set1_epi32(0xffff));
+    v = _mm256_permute4x64_epi64(_mm256_packus_epi32(v, v), 0x08);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(v));
+}
+
+/* The 32 columns of one block of 8 rows as bytes, dword c of lane r holding columns 4c..4c+3 of row r:
+ * unsigned, a value being byte - offset; those of Q8_0 signed. And the two scales. */
+struct brig_avx2_block {
+    __m256i u[8];
+    __m256 d, m;
+};
+
+/* Q8_0 is read as signed bytes. */
+static inline int brig_avx2_offset(enum brig_type_id id)
+{
+    return id == BRIG_TYPE_Q5_0 ? 16 : id == BRIG_TYPE_Q4_0 ? 8 : 0;
+}
+
+static inline void brig_avx2_nibbles(const uint8_t *p, size_t stride, __m256i u[8])
+{
+    const __m256i low = _mm256_set1_epi8(15);
+    __m256i t[4];
+    brig_avx2_transpose(p, stride, t);
+    for (int c = 0; c < 4; c++) {
+        u[c] = _mm256_and_si256(t[c], low);
+        u[4 + c] = _mm256_and_si256(_mm256_srli_epi32(t[c], 4), low);
+    }
+}
+
+/* Add the fifth bits: bit i of a row's dword belongs to column i. */
+static inline void brig_avx2_fifth(__m256i bits, __m256i u[8])
+{
+    const __m256i dwords =
+        _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404, 0x08080808, 0x0c0c0c0c);
+    for (int c = 0; c < 8; c++) {
+        __m256i which = _mm256_set1_epi32((int)(c % 2 == 0 ? 0x08040201u : 0x80402010u));
+        __m256i bytes = _mm256_shuffle_epi8(bits, _mm256_add_epi8(dwords, _mm256_set1_epi8((char)(c / 2))));
+        __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, which), which);
+        u[c] = _mm256_or_si256(u[c], _mm256_and_si256(set, _mm256_set1_epi8(16)));
+    }
+}
+
+/* Read one block of 8 rows. Inlined with a constant id, so that nothing is decided at run time. */
+static inline __attribute__((always_inline)) void brig_avx2_read(enum brig_type_id id, const uint8_t *p,
+                                                                 size_t stride, __m256i offsets,
+                                                                 struct brig_avx2_block *b)
+{
+    __m256i head = _mm256_i32gather_epi32((const int *)(const void *)p, offsets, 1);
+    size_t at = 2; /* first byte after the scales */
+    b->d = brig_avx2_half(head);
+    b->m = _mm256_setzero_ps();
+    if (brig_panel_has_min(id)) {
+        b->m = brig_avx2_half(_mm256_srli_epi32(head, 16));
+        at = 4;
+    }
+    if (id == BRIG_TYPE_Q8_0) {
+        brig_avx2_transpose(p + at, stride, b->u);
+        brig_avx2_transpose(p + at + 16, stride, b->u + 4);
+    } else if (id == BRIG_TYPE_Q5_0 || id == BRIG_TYPE_Q5_1) {
+        brig_avx2_nibbles(p + at + 4, stride, b->u);
+        brig_avx2_fifth(_mm256_i32gather_epi32((const int *)(const void *)(p + at), offsets, 1), b->u);
+    } else {
+        brig_avx2_nibbles(p + at, stride, b->u);
+    }
+}
+
+#endif

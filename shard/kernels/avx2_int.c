@@ -1,0 +1,102 @@
+/*
+ * Integer products with AVX2: bytes are multiplied in pairs into 16 bits and only then widened. That is exact
+ * because nothing can pass 16 bits: two 5-bit weights give at most 2 * 31 * 127 = 7874, so 4 steps fit; two
+ * of Q8_0, taken as magnitude times signed activation, at most 2 * 128 * 127 = 32512. Called by
+ * brig_panel_matmul.
+ */
+#include "shard/kernels/avx2.h"
+
+#include "proto/base/mem.h"
+
+/* A chunk of unpacked weights, shared by all tokens of a tile. */
+struct unpacked {
+    struct brig_avx2_block group[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
+};
+
+static inline __m256i four(const int8_t *q)
+{
+    int32_t v;
+    memcpy(&v, q, sizeof v);
+    return _mm256_set1_epi32(v);
+}
+
+/* The exact sum of one group for 8 rows, offset not yet taken off. */
+static inline __attribute__((always_inline)) __m256i dot(enum brig_type_id id, const __m256i u[8],
+                                                         const int8_t *q)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i isum = _mm256_setzero_si256();
+    for (int c = 0; c < 8; c += 4) {
+        __m256i sum16 = _mm256_setzero_si256();
+        for (int i = c; i < c + 4; i++) {
+            __m256i x = four(q + 4 * i);
+            if (id == BRIG_TYPE_Q8_0) {
+                __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(u[i]), _mm256_sign_epi8(x, u[i]));
+                isum = _mm256_add_epi32(isum, _mm256_madd_epi16(products, ones));
+            } else {
+                sum16 = _mm256_add_epi16(sum16, _mm256_maddubs_epi16(u[i], x));
+            }
+        }
+        if (id != BRIG_TYPE_Q8_0)
+            isum = _mm256_add_epi32(isum, _mm256_madd_epi16(sum16, ones));
+    }
+    return isum;
+}
+
+static inline __attribute__((always_inline)) __m256 add_group(enum brig_type_id id,
+                                                              const struct brig_avx2_block *b,
+                                                              const int8_t *q, float dx, const int32_t *sum,
+                                                              __m256 acc)
+{
+    int32_t xsum = sum[0] + sum[1];
+    __m256i isum = _mm256_sub_epi32(dot(id, b->u, q), _mm256_set1_epi32(brig_avx2_offset(id) * xsum));
+    acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(isum), _mm256_mul_ps(b->d, _mm256_set1_ps(dx)), acc);
+    if (brig_panel_has_min(id))
+        acc = _mm256_fmadd_ps(b->m, _mm256_set1_ps(dx * (float)xsum), acc);
+    return acc;
+}
+
+static inline __attribute__((always_inline)) void chain(enum brig_type_id id, unsigned block_bytes,
+                                                        struct brig_panel p, const struct brig_act *x,
+                                                        size_t first, unsigned n_tokens, size_t col,
+                                                        unsigned n_groups, float *acc)
+{
+    const __m256i offsets = brig_avx2_offsets(p.stride);
+    struct unpacked s;
+    for (unsigned g = 0; g < n_groups; g++) {
+        for (unsigned i = 0; i < block_bytes * 8 && n_tokens == 1; i += 64)
+            _mm_prefetch((const char *)p.ahead + g * block_bytes * 8 + i, _MM_HINT_T1);
+        brig_avx2_read(id, p.base + g * block_bytes, p.stride, offsets, &s.group[g]);
+    }
+    for (unsigned t = 0; t < n_tokens; t++) {
+        size_t at = (first + t) * x->cols + col;
+        __m256 a = _mm256_load_ps(acc + 8 * t);
+        for (unsigned g = 0; g < n_groups; g++)
+            a = add_group(id, &s.group[g], x->q + at + g * BRIG_ACT_GROUP, x->d[at / BRIG_ACT_GROUP + g],
+                          x->sum + at / 16 + 2 * g, a);
+        _mm256_store_ps(acc + 8 * t, a);
+    }
+}
+
+void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
+                         unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+{
+    unsigned n_groups = n_cols / BRIG_ACT_GROUP;
+    switch (id) {
+    case BRIG_TYPE_Q4_0:
+        chain(BRIG_TYPE_Q4_0, 18, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_1:
+        chain(BRIG_TYPE_Q4_1, 20, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q5_0:
+        chain(BRIG_TYPE_Q5_0, 22, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q5_1:
+        chain(BRIG_TYPE_Q5_1, 24, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    default:
+        chain(BRIG_TYPE_Q8_0, 34, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    }
+}

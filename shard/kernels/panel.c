@@ -1,0 +1,114 @@
+/*
+ * The walk of a matrix product over panels of rows, tokens, units and their tree: the same for every vector
+ * kernel. Compiled for the plain instruction set: it only copies, and adds the sums of units.
+ *
+ * Stack: a level of the tree holds 2 KiB, a chain up to 9 KiB and the copy of the last rows 8 KiB; at most 16
+ * levels (2^15 units) stay below 64 KiB.
+ */
+#include "shard/kernels/panel.h"
+
+#include "shard/kernels/scalar.h"
+
+/* One panel times up to BRIG_PANEL_TOKENS rows of x. */
+struct job {
+    const struct brig_panel_ops *ops;
+    const struct brig_matrix *w;
+    const struct brig_act *x;
+    const uint8_t *rows, *next; /* next: of the panel that follows, or this one again */
+    unsigned n_rows, n_tokens;
+    size_t first_token;
+    bool integer;
+};
+
+struct sums {
+    _Alignas(64) float v[BRIG_PANEL_TOKENS * BRIG_PANEL_ROWS]; /* [token, row] */
+};
+
+/* Bytes of a row's chunk: 512 for 128 f32, 272 for 256 columns of Q8_0; 16 more so that a read of whole 16
+ * bytes ends inside. */
+enum { COPY_BYTES = BRIG_PANEL_CHUNK_FLOAT * sizeof(float) + 16 };
+
+static void chain(const struct job *j, struct brig_panel p, size_t col, unsigned n_cols, float *acc)
+{
+    brig_panel_chain_fn fn = j->integer ? j->ops->integer : j->ops->floats;
+    fn(j->w->type->id, p, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
+}
+
+/* The same over a copy of the chunk, where a read could leave the rows: fewer than a panel has, or a last
+ * piece shorter than 16 bytes. Missing rows are zeros. */
+static void chain_copied(const struct job *j, const uint8_t *chunk, size_t bytes, size_t col, unsigned n_cols,
+                         float *acc)
+{
+    uint8_t copy[BRIG_PANEL_ROWS][COPY_BYTES];
+    memset(copy, 0, sizeof copy);
+    for (unsigned r = 0; r < j->n_rows; r++)
+        memcpy(copy[r], chunk + r * j->w->row_bytes, bytes);
+    chain(j, (struct brig_panel){copy[0], COPY_BYTES, copy[0]}, col, n_cols, acc);
+}
+
+static void unit(const struct job *j, uint64_t number, float *acc)
+{
+    const struct brig_type *type = j->w->type;
+    size_t step = j->integer ? BRIG_PANEL_CHUNK_INT : BRIG_PANEL_CHUNK_FLOAT;
+    size_t col = number * j->w->unit_cols;
+    size_t end = j->w->cols - col < j->w->unit_cols ? j->w->cols : col + j->w->unit_cols;
+    memset(acc, 0, (size_t)j->n_tokens * j->ops->rows * sizeof *acc);
+    while (col < end) {
+        size_t n = end - col < step ? end - col : step;
+        size_t bytes = n / type->block_elems * type->block_bytes;
+        const uint8_t *chunk = j->rows + col / type->block_elems * type->block_bytes;
+        bool whole = type->block_elems > 1 || bytes % 16 == 0;
+        if (whole && j->n_rows == j->ops->rows) {
+            const uint8_t *ahead = j->next + (size_t)(chunk - j->rows) * j->ops->rows;
+            chain(j, (struct brig_panel){chunk, j->w->row_bytes, ahead}, col, (unsigned)n, acc);
+        } else {
+            chain_copied(j, chunk, bytes, col, (unsigned)n, acc);
+        }
+        col += n;
+    }
+}
+
+/* The tree over units [first, first + n), all tokens and rows at once. */
+static void unit_tree(const struct job *j, uint64_t first, uint64_t n, float *acc)
+{
+    if (n == 1) {
+        unit(j, first, acc);
+        return;
+    }
+    struct sums right;
+    uint64_t left = (n + 1) / 2;
+    unit_tree(j, first, left, acc);
+    unit_tree(j, first + left, n - left, right.v);
+    for (unsigned i = 0; i < j->n_tokens * j->ops->rows; i++)
+        acc[i] = acc[i] + right.v[i];
+}
+
+static void panel(struct job *j, uint64_t n_units, float *y, size_t y_stride)
+{
+    struct sums acc;
+    for (size_t t = 0; t < j->x->n_rows; t += BRIG_PANEL_TOKENS) {
+        size_t left = j->x->n_rows - t;
+        j->first_token = t;
+        j->n_tokens = left < BRIG_PANEL_TOKENS ? (unsigned)left : BRIG_PANEL_TOKENS;
+        unit_tree(j, 0, n_units, acc.v);
+        for (unsigned k = 0; k < j->n_tokens; k++)
+            memcpy(y + (t + k) * y_stride, acc.v + (size_t)k * j->ops->rows, j->n_rows * sizeof *y);
+    }
+}
+
+void brig_panel_matmul(const struct brig_panel_ops *ops, const struct brig_matrix *w, uint64_t row_begin,
+                       uint64_t row_end, const struct brig_act *x, float *y, size_t y_stride)
+{
+    if (w->row_bytes > INT32_MAX / BRIG_PANEL_ROWS) { /* offsets of a panel's rows are 32 bits wide */
+        brig_scalar_matmul(w, row_begin, row_end, x, y, y_stride);
+        return;
+    }
+    uint64_t n_units = (w->cols + w->unit_cols - 1) / w->unit_cols;
+    struct job j = {.ops = ops, .w = w, .x = x, .integer = x->q != NULL && w->type->group != 0};
+    for (uint64_t r = row_begin; r < row_end; r += ops->rows) {
+        j.rows = (const uint8_t *)w->data + r * w->row_bytes;
+        j.next = w->rows - r >= 2 * ops->rows ? j.rows + ops->rows * w->row_bytes : j.rows;
+        j.n_rows = row_end - r < ops->rows ? (unsigned)(row_end - r) : ops->rows;
+        panel(&j, n_units, y + r, y_stride);
+    }
+}
