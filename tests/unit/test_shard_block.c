@@ -1,0 +1,295 @@
+/*
+ * The block and the head against references of a tiny model, and against themselves: however rows are
+ * batched, cut into slices, spread over threads or computed by another instruction set, the bits are the
+ * same.
+ */
+#include "shard_util.h"
+
+#include <math.h>
+
+enum { TOTAL_MAX = 56 };
+
+static const char *const TYPES[] = {"f32", "f16", "q8_0", "q4_0", "q5_0"};
+
+/* Logits of all rows of h into out [n, vocab]. */
+static void head_all(struct rig *g, const float *h, uint32_t n, float *out)
+{
+    for (uint32_t i = 0; i < n; i += BRIG_HEAD_ROWS) {
+        uint32_t rows[BRIG_HEAD_ROWS], count = n - i < BRIG_HEAD_ROWS ? n - i : BRIG_HEAD_ROWS;
+        for (uint32_t k = 0; k < count; k++)
+            rows[k] = i + k;
+        brig_head_logits(g->block, h, rows, count, out + (size_t)i * g->slice.desc.vocab);
+    }
+}
+
+static struct brig_cells whole(const struct brig_model *m)
+{
+    return (struct brig_cells){0, m->desc.n_layers + 1};
+}
+
+/* Rows of `ids` at positions from 0, in batches of `batch`, through slices that join to the whole line. */
+static float *logits_of(const struct brig_model *m, const uint32_t *ids, uint32_t n, struct rig_how how,
+                        uint32_t batch, const uint32_t *cuts, unsigned n_cuts)
+{
+    struct rig rigs[8];
+    uint32_t first = 0;
+    unsigned n_rigs = 0;
+    for (unsigned i = 0; i <= n_cuts; i++) {
+        uint32_t last = i < n_cuts ? cuts[i] : m->desc.n_layers + 1;
+        rig_open(&rigs[n_rigs++], m, (struct brig_cells){first, last}, how);
+        first = last;
+    }
+    float *h = brig_alloc((size_t)n * m->desc.hidden, sizeof *h);
+    float *logits = brig_alloc((size_t)n * m->desc.vocab, sizeof *logits);
+    embed(m, ids, n, h);
+    for (uint32_t at = 0; at < n; at += batch) {
+        struct brig_run run = {.slot = 1, .pos = at, .count = n - at < batch ? n - at : batch};
+        for (unsigned i = 0; i < n_rigs; i++)
+            rig_run(&rigs[i], h + (size_t)at * m->desc.hidden, &run, 1);
+        head_all(&rigs[n_rigs - 1], h + (size_t)at * m->desc.hidden, run.count,
+                 logits + (size_t)at * m->desc.vocab);
+    }
+    for (unsigned i = 0; i < n_rigs; i++)
+        rig_close(&rigs[i]);
+    brig_free(h);
+    return logits;
+}
+
+static void greedy(const struct brig_model *m, const struct reference *ref, struct rig_how how, uint32_t *ids)
+{
+    struct rig g;
+    uint32_t n = ref->n_prompt, hidden = m->desc.hidden;
+    float *h = brig_alloc((size_t)TOTAL_MAX * hidden, sizeof *h);
+    float *logits = brig_alloc(m->desc.vocab, sizeof *logits);
+    rig_open(&g, m, whole(m), how);
+    embed(m, ref->prompt, n, h);
+    struct brig_run run = {.slot = 0, .pos = 0, .count = n};
+    for (uint32_t i = 0; i < ref->n_greedy; i++) {
+        struct brig_candidate best;
+        uint32_t last = run.count - 1;
+        rig_run(&g, h, &run, 1);
+        brig_head_logits(g.block, h, &last, 1, logits);
+        assert_int_equal(brig_head_top(logits, m->desc.vocab, 1, &best), 1);
+        ids[i] = best.id;
+        embed(m, &ids[i], 1, h);
+        run = (struct brig_run){.slot = 0, .pos = n + i, .count = 1};
+    }
+    rig_close(&g);
+    brig_free(h);
+    brig_free(logits);
+}
+
+static void assert_same_bits(const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(&a[i], &b[i], sizeof *a) != 0)
+            fail_msg("element %zu of %zu: %a and %a", i, n, (double)a[i], (double)b[i]);
+}
+
+static void exact_is_near_the_reference(void **state)
+{
+    (void)state;
+    for (unsigned t = 0; t < sizeof TYPES / sizeof TYPES[0]; t++) {
+        struct brig_model *m = open_fixture(TYPES[t]);
+        struct reference ref;
+        read_reference(&ref, TYPES[t], m->desc.vocab);
+        size_t n = (size_t)ref.n_prompt * m->desc.vocab;
+        float *logits = logits_of(m, ref.prompt, ref.n_prompt, rig_exact(), ref.n_prompt, NULL, 0);
+        float worst = 0;
+        for (size_t i = 0; i < n; i++)
+            worst = fmaxf(worst, fabsf(logits[i] - ref.logits[i]));
+        if (!(worst <= 2e-4f))
+            fail_msg("%s: logits differ by %g from the reference", TYPES[t], (double)worst);
+        print_message("%s: largest difference of logits %.2g\n", TYPES[t], (double)worst);
+        brig_free(logits);
+        brig_free(ref.logits);
+        brig_model_close(m);
+    }
+}
+
+static void exact_continues_as_the_reference(void **state)
+{
+    (void)state;
+    for (unsigned t = 0; t < sizeof TYPES / sizeof TYPES[0]; t++) {
+        struct brig_model *m = open_fixture(TYPES[t]);
+        struct reference ref;
+        uint32_t ids[128];
+        read_reference(&ref, TYPES[t], m->desc.vocab);
+        greedy(m, &ref, rig_exact(), ids);
+        assert_memory_equal(ids, ref.greedy, ref.n_greedy * sizeof *ids);
+        brig_free(ref.logits);
+        brig_model_close(m);
+    }
+}
+
+/* The ways that must not matter. */
+static struct rig_how usual(const char *kernel, unsigned threads)
+{
+    return (struct rig_how){.kernel = kernel,
+                            .exact = false,
+                            .kv_f32 = false,
+                            .threads = threads,
+                            .max_rows = 64,
+                            .ctx = 64,
+                            .slots = 2};
+}
+
+static void bits_do_not_depend_on_the_way(void **state)
+{
+    (void)state;
+    const uint32_t cut_all[] = {1, 2, 3, 4}, cut_two[] = {2};
+    for (unsigned t = 0; t < sizeof TYPES / sizeof TYPES[0]; t++) {
+        struct brig_model *m = open_fixture(TYPES[t]);
+        struct reference ref;
+        read_reference(&ref, TYPES[t], m->desc.vocab);
+        assert_in_range(m->desc.n_layers, 3, 7);
+        uint32_t n = ref.n_prompt;
+        size_t cells = (size_t)n * m->desc.vocab;
+        unsigned n_all = m->desc.n_layers < 4 ? m->desc.n_layers : 4;
+        for (unsigned exact = 0; exact < 2; exact++) {
+            struct rig_how one = usual("scalar", 1), two = usual("scalar", 2);
+            one.exact = two.exact = exact != 0;
+            float *want = logits_of(m, ref.prompt, n, one, n, NULL, 0);
+            float *others[] = {
+                logits_of(m, ref.prompt, n, one, 1, NULL, 0),
+                logits_of(m, ref.prompt, n, one, 5, NULL, 0),
+                logits_of(m, ref.prompt, n, two, n, NULL, 0),
+                logits_of(m, ref.prompt, n, two, 1, cut_two, 1),
+                logits_of(m, ref.prompt, n, one, n, cut_all, n_all),
+            };
+            for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++) {
+                assert_same_bits(others[i], want, cells);
+                brig_free(others[i]);
+            }
+            brig_free(want);
+        }
+        brig_free(ref.logits);
+        brig_model_close(m);
+    }
+}
+
+static void every_kernel_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (unsigned t = 0; t < sizeof TYPES / sizeof TYPES[0]; t++) {
+        struct brig_model *m = open_fixture(TYPES[t]);
+        struct reference ref;
+        read_reference(&ref, TYPES[t], m->desc.vocab);
+        uint32_t n = ref.n_prompt;
+        float *want = logits_of(m, ref.prompt, n, usual("scalar", 1), n, NULL, 0);
+        for (unsigned i = 0; brig_kernel_at(i) != NULL; i++) {
+            const struct brig_kernel *k = brig_kernel_at(i);
+            if (!k->usable()) {
+                print_message("%s: this CPU lacks it, skipped\n", k->name);
+                continue;
+            }
+            float *got = logits_of(m, ref.prompt, n, usual(k->name, 2), 7, NULL, 0);
+            assert_same_bits(got, want, (size_t)n * m->desc.vocab);
+            brig_free(got);
+        }
+        brig_free(want);
+        brig_free(ref.logits);
+        brig_model_close(m);
+    }
+}
+
+static void quantised_activations_keep_the_ids_of_f16(void **state)
+{
+    (void)state;
+    struct brig_model *m = open_fixture("f16");
+    struct reference ref;
+    uint32_t ids[128];
+    read_reference(&ref, "f16", m->desc.vocab);
+    greedy(m, &ref, usual(NULL, 2), ids);
+    assert_memory_equal(ids, ref.greedy, ref.n_greedy * sizeof *ids);
+    brig_free(ref.logits);
+    brig_model_close(m);
+}
+
+/* Two sequences in one frame: each gets what it gets alone. */
+static void sequences_side_by_side(void **state)
+{
+    (void)state;
+    struct brig_model *m = open_fixture("q4_0");
+    struct reference ref;
+    struct rig g;
+    uint32_t hidden = m->desc.hidden;
+    read_reference(&ref, "q4_0", m->desc.vocab);
+    float *want = logits_of(m, ref.prompt, 8, usual(NULL, 1), 8, NULL, 0);
+    float *h = brig_alloc((size_t)16 * hidden, sizeof *h);
+    float *logits = brig_alloc((size_t)16 * m->desc.vocab, sizeof *logits);
+    embed(m, ref.prompt, 8, h);
+    embed(m, ref.prompt + 8, 8, h + (size_t)8 * hidden);
+    /* slot 1 has the same tokens as `want`, the rows of slot 0 stand between them */
+    memmove(h + (size_t)12 * hidden, h + (size_t)4 * hidden, (size_t)4 * hidden * sizeof *h);
+    embed(m, ref.prompt + 8, 8, h + (size_t)4 * hidden);
+    const struct brig_run runs[] = {{1, 0, 4}, {0, 0, 8}, {1, 4, 4}};
+    rig_open(&g, m, whole(m), usual(NULL, 2));
+    rig_run(&g, h, runs, 3);
+    head_all(&g, h, 16, logits);
+    assert_same_bits(logits, want, (size_t)4 * m->desc.vocab);
+    assert_same_bits(logits + (size_t)12 * m->desc.vocab, want + (size_t)4 * m->desc.vocab,
+                     (size_t)4 * m->desc.vocab);
+    rig_close(&g);
+    brig_free(h);
+    brig_free(logits);
+    brig_free(want);
+    brig_free(ref.logits);
+    brig_model_close(m);
+}
+
+static void top_is_in_order(void **state)
+{
+    (void)state;
+    const float nan = NAN, inf = INFINITY;
+    const float x[] = {1, nan, 3, 3, -inf, 2, inf, nan, 3, 0};
+    const uint32_t want[] = {6, 2, 3, 8, 5, 0, 9, 4, 1, 7};
+    struct brig_candidate out[16];
+    for (uint32_t top = 0; top <= 12; top++) {
+        uint32_t n = brig_head_top(x, 10, top, out);
+        assert_int_equal(n, top < 10 ? top : 10);
+        for (uint32_t i = 0; i < n; i++)
+            assert_int_equal(out[i].id, want[i]);
+    }
+}
+
+static void a_token_allocates_nothing(void **state)
+{
+    (void)state;
+    struct brig_model *m = open_fixture("q4_0");
+    struct rig g;
+    float *h = brig_alloc(m->desc.hidden, sizeof *h);
+    float *logits = brig_alloc(m->desc.vocab, sizeof *logits);
+    rig_open(&g, m, whole(m), usual(NULL, 2));
+    uint64_t before = brig_alloc_count();
+    for (uint32_t pos = 0; pos < 60; pos++) {
+        struct brig_run run = {0, pos, 1};
+        uint32_t row = 0, id = pos;
+        const struct brig_tensor *t = brig_model_tensor(m, BRIG_ROLE_TOKEN_TABLE, 0);
+        assert_in_range(id, 0, t->dims[1] - 1);
+        for (uint32_t i = 0; i < m->desc.hidden; i++)
+            h[i] = (float)((id * 31 + i) % 17) - 8;
+        rig_run(&g, h, &run, 1);
+        brig_head_logits(g.block, h, &row, 1, logits);
+    }
+    assert_int_equal(brig_alloc_count(), before);
+    rig_close(&g);
+    brig_free(h);
+    brig_free(logits);
+    brig_model_close(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exact_is_near_the_reference),
+        cmocka_unit_test(exact_continues_as_the_reference),
+        cmocka_unit_test(bits_do_not_depend_on_the_way),
+        cmocka_unit_test(every_kernel_gives_the_same_bits),
+        cmocka_unit_test(quantised_activations_keep_the_ids_of_f16),
+        cmocka_unit_test(sequences_side_by_side),
+        cmocka_unit_test(top_is_in_order),
+        cmocka_unit_test(a_token_allocates_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
