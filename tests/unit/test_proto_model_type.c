@@ -1,0 +1,156 @@
+/* Stored types: every row of the table, and the values of real blocks bit for bit. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/base/half.h"
+#include "proto/base/mem.h"
+#include "proto/model/type.h"
+
+#define DIR "tests/fixtures/dequant/"
+
+/* A whole small file; .npy files by their data (version 1 header). */
+static char *read_file(const char *path, size_t *ret_n)
+{
+    FILE *f = fopen(path, "rb");
+    if (f == NULL)
+        fail_msg("cannot open %s", path);
+    char *p = brig_alloc(1 << 20, 1);
+    *ret_n = fread(p, 1, 1 << 20, f);
+    fclose(f);
+    return p;
+}
+
+static char *read_npy(const char *path, size_t *ret_floats)
+{
+    size_t n;
+    char *p = read_file(path, &n);
+    assert_memory_equal(p, "\x93NUMPY\x01", 7);
+    assert_non_null(strstr(p + 10, "'<f4'"));
+    size_t start = 10 + brig_load_u16(p + 8);
+    memmove(p, p + start, n - start);
+    *ret_floats = (n - start) / sizeof(float);
+    return p;
+}
+
+static void check_blocks(const struct brig_type *t, const void *blocks, size_t n_bytes, const float *want,
+                         size_t n_elems)
+{
+    assert_int_equal(n_bytes, brig_type_row_bytes(t, n_elems));
+    float *got = brig_alloc(n_elems, sizeof *got);
+    char *odd = brig_alloc(n_bytes + 1, 1); /* any alignment is allowed */
+    memcpy(odd + 1, blocks, n_bytes);
+    t->dequant(odd + 1, got, n_elems);
+    for (size_t i = 0; i < n_elems; i++)
+        if (memcmp(&got[i], &want[i], sizeof got[i]) != 0)
+            fail_msg("%s, element %zu: %.9g, must be %.9g", t->name, i, (double)got[i], (double)want[i]);
+    brig_free(odd);
+    brig_free(got);
+}
+
+static void test_quantised(void **state)
+{
+    (void)state;
+    unsigned n_checked = 0;
+    const struct brig_type *t;
+    for (unsigned i = 0; (t = brig_type_at(i)) != NULL; i++) {
+        char path[80];
+        size_t n_bytes, n_elems;
+        if (t->block_elems == 1)
+            continue;
+        snprintf(path, sizeof path, DIR "%s.bin", t->name);
+        char *blocks = read_file(path, &n_bytes);
+        snprintf(path, sizeof path, DIR "%s.npy", t->name);
+        char *want = read_npy(path, &n_elems);
+        assert_true(n_elems >= 64 * t->block_elems);
+        check_blocks(t, blocks, n_bytes, (const float *)want, n_elems);
+        brig_free(blocks);
+        brig_free(want);
+        n_checked++;
+    }
+    assert_int_equal(n_checked, 5);
+}
+
+/* The file holds numbers rounded to BF16: each is the nearest one to its f32 original. */
+static void test_bf16(void **state)
+{
+    (void)state;
+    size_t n_bytes, n_elems;
+    char *stored = read_file(DIR "quantize_BF16.bin", &n_bytes);
+    char *original = read_npy(DIR "quantize_input.npy", &n_elems);
+    const struct brig_type *t = brig_type_by_name("BF16");
+    float *got = brig_alloc(n_elems, sizeof *got);
+    assert_int_equal(n_bytes, 2 * n_elems);
+    t->dequant(stored, got, n_elems);
+    for (size_t i = 0; i < n_elems; i++) {
+        float want;
+        memcpy(&want, original + i * sizeof want, sizeof want);
+        uint32_t u = brig_f32_to_bits(want), rounded = (u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000u;
+        assert_int_equal(brig_f32_to_bits(got[i]), rounded);
+    }
+    brig_free(got);
+    brig_free(stored);
+    brig_free(original);
+}
+
+/* All 65,536 halves against the definition of the format. */
+static void test_f16(void **state)
+{
+    (void)state;
+    const struct brig_type *t = brig_type_by_name("F16");
+    for (uint32_t h = 0; h < 65536; h++) {
+        uint16_t stored = (uint16_t)h;
+        float got;
+        t->dequant(&stored, &got, 1);
+        int exp = (int)(h >> 10 & 31), man = (int)(h & 1023);
+        double want = exp == 0 ? ldexp(man, -24) : ldexp(1024 + man, exp - 25);
+        if (exp == 31 && man != 0)
+            assert_true(isnan(got));
+        else if (exp == 31)
+            assert_true(isinf(got) && !!signbit(got) == (h >> 15));
+        else
+            assert_true((double)got == (h >> 15 ? -want : want) && !!signbit(got) == (h >> 15));
+    }
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    unsigned n = 0;
+    const struct brig_type *t;
+    for (; (t = brig_type_at(n)) != NULL; n++) {
+        assert_int_equal(t->id, n);
+        assert_ptr_equal(brig_type_by_gguf(t->gguf_id), t);
+        assert_ptr_equal(brig_type_by_name(t->name), t);
+        assert_string_equal(brig_type_gguf_name(t->gguf_id), t->name);
+        assert_true(strlen(t->help) > 0 && t->dequant != NULL);
+        assert_true(t->block_elems >= 1 && t->block_bytes >= 1 &&
+                    t->block_elems % (t->group ? t->group : 1) == 0);
+        assert_int_equal(brig_type_row_bytes(t, t->block_elems * 3), t->block_bytes * 3);
+        assert_int_equal(brig_type_row_bytes(t, 0), 0);
+        if (t->block_elems > 1)
+            assert_int_equal(brig_type_row_bytes(t, t->block_elems + 1), 0);
+    }
+    assert_int_equal(n, BRIG_TYPE_COUNT);
+    assert_null(brig_type_by_gguf(16));
+    assert_string_equal(brig_type_gguf_name(16), "IQ2_XXS");
+    assert_null(brig_type_gguf_name(4000000000u));
+    assert_null(brig_type_by_name("Q9"));
+    assert_int_equal(brig_type_row_bytes(brig_type_by_name("F32"), UINT64_MAX / 2), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_quantised),
+        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_f16),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
