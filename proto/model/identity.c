@@ -6,22 +6,19 @@
  */
 #include "proto/model/private.h"
 
-#include <string.h>
-
-#include <mbedtls/sha256.h>
+#include "proto/model/sha256.h"
 
 #define END_BYTES 4096u
 
-static int add_u64(mbedtls_sha256_context *sha, uint64_t v)
+static void add_u64(struct brig_sha256 *sha, uint64_t v)
 {
     uint8_t bytes[8];
     for (int i = 0; i < 8; i++)
         bytes[i] = (uint8_t)(v >> (8 * i));
-    return mbedtls_sha256_update_ret(sha, bytes, sizeof bytes);
+    brig_sha256_add(sha, bytes, sizeof bytes);
 }
 
-/* 0, 1 when SHA-256 failed, or the failure to read. */
-static int add_tensor(mbedtls_sha256_context *sha, const struct brig_model *m, const struct brig_tensor *t,
+static int add_tensor(struct brig_sha256 *sha, const struct brig_model *m, const struct brig_tensor *t,
                       struct brig_fail *fail)
 {
     uint8_t ends[2 * END_BYTES];
@@ -35,33 +32,23 @@ static int add_tensor(mbedtls_sha256_context *sha, const struct brig_model *m, c
         if (r == 0)
             r = brig_model_file_read(fd, ends + END_BYTES, END_BYTES, t->offset + t->bytes - END_BYTES, fail);
     }
-    if (r < 0)
-        return r;
-    return mbedtls_sha256_update_ret(sha, ends, n) != 0;
-}
-
-static int add_all(mbedtls_sha256_context *sha, struct brig_model *m, const void *head, size_t n,
-                   struct brig_fail *fail)
-{
-    if (mbedtls_sha256_starts_ret(sha, 0) != 0 || mbedtls_sha256_update_ret(sha, head, n) != 0 ||
-        add_u64(sha, m->n_files) != 0)
-        return 1;
-    for (unsigned i = 0; i < m->n_files; i++)
-        if (add_u64(sha, m->files[i].bytes) != 0)
-            return 1;
-    for (unsigned i = 0; i < m->n_tensors; i++) {
-        int r = add_tensor(sha, m, &m->tensors[i], fail);
-        if (r != 0)
-            return r;
-    }
-    return mbedtls_sha256_finish_ret(sha, m->identity) != 0;
+    if (r == 0)
+        brig_sha256_add(sha, ends, n);
+    return r;
 }
 
 int brig_model_identify(struct brig_model *m, const void *head, size_t n, struct brig_fail *fail)
 {
-    mbedtls_sha256_context sha;
-    mbedtls_sha256_init(&sha);
-    int r = add_all(&sha, m, head, n, fail);
-    mbedtls_sha256_free(&sha);
-    return r > 0 ? brig_fail_set(fail, BRIG_EINTERNAL, "SHA-256 failed") : r;
+    struct brig_sha256 sha;
+    int r = 0;
+    brig_sha256_init(&sha);
+    brig_sha256_add(&sha, head, n);
+    add_u64(&sha, m->n_files);
+    for (unsigned i = 0; i < m->n_files; i++)
+        add_u64(&sha, m->files[i].bytes);
+    for (unsigned i = 0; i < m->n_tensors && r == 0; i++)
+        r = add_tensor(&sha, m, &m->tensors[i], fail);
+    if (r == 0)
+        brig_sha256_finish(&sha, m->identity);
+    return r;
 }
