@@ -39,14 +39,15 @@ static void compress_portable(uint32_t state[8], const uint8_t *p, size_t n_bloc
                    (ror(y, 17) ^ ror(y, 19) ^ y >> 10);
         }
         memcpy(s, state, sizeof s);
-        for (unsigned i = 0; i < 64; i++) {
-            uint32_t e = s[4], a = s[0];
-            uint32_t t1 =
-                s[7] + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((e & s[5]) ^ (~e & s[6])) + k[i] + w[i];
-            uint32_t t2 = (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-            memmove(s + 1, s, 7 * sizeof *s);
-            s[4] += t1;
-            s[0] = t1 + t2;
+#pragma GCC unroll 64
+        for (unsigned i = 0; i < 64; i++) { /* instead of moving the words, their names turn: AT(0) is a */
+#define AT(x) s[((x)-i) & 7]
+            uint32_t e = AT(4), a = AT(0);
+            uint32_t t =
+                AT(7) + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((e & AT(5)) ^ (~e & AT(6))) + k[i] + w[i];
+            AT(3) += t;
+            AT(7) = t + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & AT(1)) ^ (a & AT(2)) ^ (AT(1) & AT(2)));
+#undef AT
         }
         for (unsigned i = 0; i < 8; i++)
             state[i] += s[i];
