@@ -68,22 +68,29 @@ static bool hop_cost(const struct brig_bench_table *t, const struct brig_bench_r
     return true;
 }
 
+static void print_row(const struct brig_bench_table *t, const struct brig_bench_row *row)
+{
+    char p50[32] = "-", p99[32] = "-";
+    if (row->samples[0].has_hops) {
+        snprintf(p50, sizeof p50, "%.1f", MEDIAN(row, hop_us_p50, t->repeat));
+        snprintf(p99, sizeof p99, "%.1f", MEDIAN(row, hop_us_p99, t->repeat));
+    }
+    printf("%-6s %6u %8.3f %13.1f %12.2f %10s %10s %12.1f %12" PRIu64 " %6.1f %%\n", row->config.mode->name,
+           row->config.n_shards, MEDIAN(row, start_s, t->repeat), MEDIAN(row, prefill_tok_s, t->repeat),
+           MEDIAN(row, decode_tok_s, t->repeat), p50, p99, (double)row->pss_peak_bytes / 1048576,
+           t->bytes_per_token, 100 * share(t, row));
+}
+
 int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *fail)
 {
     const struct brig_bench_row *few, *many;
     double us;
     printf("%u prompt tokens, %u generated, median of %u, %u threads a shard\n", t->n_prompt, t->n_generate,
            t->repeat, t->rows[0].samples[0].threads);
-    printf("%-6s %6s %8s %13s %12s %11s %11s %13s %13s %8s\n", "mode", "shards", "start s", "prefill tok/s",
+    printf("%-6s %6s %8s %13s %12s %10s %10s %12s %12s %8s\n", "mode", "shards", "start s", "prefill tok/s",
            "decode tok/s", "hop us p50", "hop us p99", "PSS peak MiB", "bytes/token", "of probe");
-    for (unsigned i = 0; i < t->n_rows; i++) {
-        const struct brig_bench_row *row = &t->rows[i];
-        printf("%-6s %6u %8.3f %13.1f %12.2f %11.1f %11.1f %13.1f %13" PRIu64 " %6.1f %%\n",
-               row->config.mode->name, row->config.n_shards, MEDIAN(row, start_s, t->repeat),
-               MEDIAN(row, prefill_tok_s, t->repeat), MEDIAN(row, decode_tok_s, t->repeat),
-               MEDIAN(row, hop_us_p50, t->repeat), MEDIAN(row, hop_us_p99, t->repeat),
-               (double)row->pss_peak_bytes / 1048576, t->bytes_per_token, 100 * share(t, row));
-    }
+    for (unsigned i = 0; i < t->n_rows; i++)
+        print_row(t, &t->rows[i]);
     printf("probe: memory read once at %.1f GB/s by as many threads as a shard has\n", bandwidth(t) / 1e9);
     if (hop_cost(t, &few, &many, &us))
         printf("hop: %.1f us each, from %u to %u shards (%s)\n", us, few->config.n_shards,
@@ -96,14 +103,20 @@ int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *f
     return fflush(stdout) != 0 ? brig_fail_errno(fail, BRIG_EIO, "standard output") : 0;
 }
 
+/* null where no hop was measured */
+static json_t *hop_json(const struct brig_bench_row *row, double us)
+{
+    return row->samples[0].has_hops ? json_real(us) : json_null();
+}
+
 static json_t *sample_json(const struct brig_bench_sample *s)
 {
     json_t *o = json_object();
     json_object_set_new(o, "start_s", json_real(s->start_s));
     json_object_set_new(o, "prefill_tok_s", json_real(s->prefill_tok_s));
     json_object_set_new(o, "decode_tok_s", json_real(s->decode_tok_s));
-    json_object_set_new(o, "hop_us_p50", json_real(s->hop_us_p50));
-    json_object_set_new(o, "hop_us_p99", json_real(s->hop_us_p99));
+    json_object_set_new(o, "hop_us_p50", s->has_hops ? json_real(s->hop_us_p50) : json_null());
+    json_object_set_new(o, "hop_us_p99", s->has_hops ? json_real(s->hop_us_p99) : json_null());
     return o;
 }
 
@@ -118,8 +131,8 @@ static json_t *row_json(const struct brig_bench_table *t, const struct brig_benc
     json_object_set_new(o, "start_s", json_real(MEDIAN(row, start_s, t->repeat)));
     json_object_set_new(o, "prefill_tok_s", json_real(MEDIAN(row, prefill_tok_s, t->repeat)));
     json_object_set_new(o, "decode_tok_s", json_real(MEDIAN(row, decode_tok_s, t->repeat)));
-    json_object_set_new(o, "hop_us_p50", json_real(MEDIAN(row, hop_us_p50, t->repeat)));
-    json_object_set_new(o, "hop_us_p99", json_real(MEDIAN(row, hop_us_p99, t->repeat)));
+    json_object_set_new(o, "hop_us_p50", hop_json(row, MEDIAN(row, hop_us_p50, t->repeat)));
+    json_object_set_new(o, "hop_us_p99", hop_json(row, MEDIAN(row, hop_us_p99, t->repeat)));
     json_object_set_new(o, "hops_per_token", json_integer((json_int_t)row->samples[0].hops_per_token));
     json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)row->pss_peak_bytes));
     json_object_set_new(o, "bytes_per_token", json_integer((json_int_t)t->bytes_per_token));

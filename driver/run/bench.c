@@ -104,6 +104,7 @@ static void read_figures(const struct brig_bench_opts *o, struct brig_line *line
     unsigned from = t->n_hops_before < stats.n_hop_ns ? t->n_hops_before : 0;
     ret->prefill_tok_s = rate(o->n_prompt, t->first_ns - t->begin_ns);
     ret->decode_tok_s = rate(o->n_generate - 1, t->last_ns - t->first_ns);
+    ret->has_hops = stats.n_hop_ns > from;
     ret->hop_us_p50 = (double)brig_percentile(stats.hop_ns + from, stats.n_hop_ns - from, 50) / 1000;
     ret->hop_us_p99 = (double)brig_percentile(stats.hop_ns + from, stats.n_hop_ns - from, 99) / 1000;
     ret->hops_per_token = stats.hops_per_pass;

@@ -30,6 +30,7 @@ struct brig_bench_sample {
     double start_s; /* opening the line until it is proven; nothing is started then when the mode keeps
                        nothing */
     double prefill_tok_s, decode_tok_s;
+    bool has_hops;                 /* else the next two are 0: starts and hops cannot be told apart */
     double hop_us_p50, hop_us_p99; /* of the decode passes */
     uint64_t hops_per_token;
     unsigned threads; /* as the shards say */

@@ -63,16 +63,32 @@ static int end_text(struct flow *f, struct brig_fail *fail)
     return emit(f, fail);
 }
 
+/* On the driver's own track "frame" counts the tokens of the answer. */
+static void trace(const struct flow *f, const char *name, uint64_t begin_ns, size_t rows)
+{
+    if (f->g->trace != NULL)
+        brig_trace_event(f->g->trace, 0, name, begin_ns, brig_clock_ns() - begin_ns, f->out->ids.n,
+                         (uint32_t)rows);
+}
+
+static int feed(struct flow *f, const uint32_t *ids, size_t n, brig_session_progress_fn *progress,
+                struct brig_answer *ret, struct brig_fail *fail)
+{
+    uint64_t begin = brig_clock_ns();
+    int r = brig_session_feed(f->g->session, ids, n, brig_sampler_top(f->g->sampler), progress, f->g->ctx,
+                              ret, fail);
+    trace(f, f->out->ids.n == 0 ? "prompt" : "token", begin, n);
+    return r;
+}
+
 static int draw(struct flow *f, const struct brig_answer *a, uint32_t *id, struct brig_fail *fail)
 {
     uint64_t begin = brig_clock_ns();
     int r = brig_sampler_pick(f->g->sampler, a->whole ? NULL : a->ids, a->logits,
                               a->whole ? a->cols : a->n[0], f->g->first_index + f->out->ids.n, id, fail);
-    uint64_t end = brig_clock_ns();
     if (f->out->first_ns == 0)
-        f->out->first_ns = end;
-    if (f->g->trace != NULL)
-        brig_trace_event(f->g->trace, 0, "sample", begin, end - begin, f->out->ids.n, 1);
+        f->out->first_ns = brig_clock_ns();
+    trace(f, "sample", begin, 1);
     return r;
 }
 
@@ -114,13 +130,11 @@ static int tokens(struct flow *f, struct brig_fail *fail)
     f->out->n_sent = g->n_prompt - kept;
     f->out->begin_ns = brig_clock_ns();
     struct brig_answer answer;
-    int r = brig_session_feed(g->session, g->prompt + kept, g->n_prompt - kept, brig_sampler_top(g->sampler),
-                              g->progress, g->ctx, &answer, fail);
+    int r = feed(f, g->prompt + kept, g->n_prompt - kept, g->progress, &answer, fail);
     for (bool goes_on = true; r == 0 && goes_on;) {
         uint32_t id;
         if ((r = draw(f, &answer, &id, fail)) == 0 && (r = take(f, id, &goes_on, fail)) == 0 && goes_on)
-            r = brig_session_feed(g->session, &id, 1, brig_sampler_top(g->sampler), NULL, NULL, &answer,
-                                  fail);
+            r = feed(f, &id, 1, NULL, &answer, fail);
     }
     return r;
 }

@@ -115,19 +115,25 @@ static void set_result(json_t *o, const struct brig_report *r)
     json_object_set_new(o, "decode_tok_s", json_real(brig_generated_decode_tok_s(g)));
 }
 
+/* null where none was measured: a mode that starts processes on the way has no hop to tell from a start. */
+static json_t *hop_json(const struct brig_line_stats *line, double p)
+{
+    if (line->n_hop_ns == 0)
+        return json_null();
+    return json_real((double)brig_percentile(line->hop_ns, line->n_hop_ns, p) / 1000);
+}
+
 static void set_costs(json_t *o, const struct brig_report *r)
 {
     const struct brig_line_stats *line = &r->line;
-    double p50 = (double)brig_percentile(line->hop_ns, line->n_hop_ns, 50);
-    double p99 = (double)brig_percentile(line->hop_ns, line->n_hop_ns, 99);
     json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)line->pss_peak_bytes));
     json_object_set_new(o, "cgroup_peak_bytes", bytes_or_null(brig_cgroup_peak_bytes()));
     json_object_set_new(o, "weights_bytes", json_integer((json_int_t)r->model->weights_bytes));
     json_object_set_new(o, "bytes_per_token",
                         json_integer((json_int_t)brig_report_bytes_per_token(r->model, r->embed)));
     json_object_set_new(o, "hops_per_token", json_integer((json_int_t)line->hops_per_pass));
-    json_object_set_new(o, "hop_us_p50", json_real(p50 / 1000));
-    json_object_set_new(o, "hop_us_p99", json_real(p99 / 1000));
+    json_object_set_new(o, "hop_us_p50", hop_json(line, 50));
+    json_object_set_new(o, "hop_us_p99", hop_json(line, 99));
     json_t *shards = json_array();
     for (unsigned i = 0; i < line->n_stages; i++)
         json_array_append_new(shards, stage_json(i, &line->stages[i], r->model->desc.n_layers));
