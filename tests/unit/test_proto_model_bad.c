@@ -240,7 +240,7 @@ static struct maker *with(const char *name, struct maker_tensor **ret)
     return k;
 }
 
-static void test_tensors(void **state)
+static void test_tensor_missing_or_misshapen(void **state)
 {
     (void)state;
     struct maker *probe = maker_llama(2);
@@ -261,6 +261,11 @@ static void test_tensors(void **state)
         }
     }
     maker_release(probe);
+}
+
+static void test_tensors(void **state)
+{
+    (void)state;
     struct maker_tensor *t;
     struct maker *k;
     static const char name[] = "blk.1.ffn_up.weight";
@@ -476,11 +481,17 @@ static void test_flips(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_start),     cmocka_unit_test(test_not_a_model),
-        cmocka_unit_test(test_lengths),   cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_numbers),   cmocka_unit_test(test_tensors),
-        cmocka_unit_test(test_vocab),     cmocka_unit_test(test_unknown_tensors),
-        cmocka_unit_test(test_truncated), cmocka_unit_test(test_flips),
+        cmocka_unit_test(test_start),
+        cmocka_unit_test(test_not_a_model),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_tensor_missing_or_misshapen),
+        cmocka_unit_test(test_vocab),
+        cmocka_unit_test(test_unknown_tensors),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_flips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

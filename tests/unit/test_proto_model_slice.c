@@ -319,6 +319,54 @@ static void test_hostile_flips(void **state)
     brig_buf_release(&b);
 }
 
+static void tell_lie(struct brig_slice *s, unsigned lie)
+{
+    switch (lie) {
+    case 0:
+        s->tensors[3].offset = UINT64_MAX - 10;
+        break;
+    case 1:
+        s->tensors[3].bytes++;
+        break;
+    case 2:
+        s->tensors[3].rows = 0;
+        break;
+    case 3:
+        s->tensors[3].cols *= 2;
+        break;
+    case 4:
+        s->tensors[3].file = 1;
+        break;
+    case 5:
+        s->tensors[3] = s->tensors[4];
+        break;
+    case 6:
+        s->n_tensors--;
+        break;
+    case 7:
+        s->n_tensors = 0;
+        break;
+    case 8:
+        s->file_bytes[0] = 100;
+        break;
+    case 9:
+        s->tensors[0].type = brig_type_by_name("Q8_0");
+        break;
+    case 10:
+        s->desc.head_dim = 15;
+        break;
+    case 11:
+        s->desc.n_layers = BRIG_MAX_LAYERS + 1;
+        break;
+    case 12:
+        s->cells.first = 1;
+        break;
+    default:
+        s->tensors[s->n_tensors - 1].role = BRIG_ROLE_TOKEN_TABLE;
+        break;
+    }
+}
+
 /* Descriptions that are well formed and lie: changed in memory, then encoded. */
 static void test_hostile_lies(void **state)
 {
@@ -329,51 +377,7 @@ static void test_hostile_lies(void **state)
         struct brig_buf b = {0};
         struct brig_fail fail = {0};
         assert_int_equal(brig_slice_build(&s, m, (struct brig_cells){0, 3}, NULL), 0);
-        unsigned last = s.n_tensors - 1;
-        switch (lie) {
-        case 0:
-            s.tensors[3].offset = UINT64_MAX - 10;
-            break;
-        case 1:
-            s.tensors[3].bytes++;
-            break;
-        case 2:
-            s.tensors[3].rows = 0;
-            break;
-        case 3:
-            s.tensors[3].cols *= 2;
-            break;
-        case 4:
-            s.tensors[3].file = 1;
-            break;
-        case 5:
-            s.tensors[3] = s.tensors[4];
-            break;
-        case 6:
-            s.n_tensors--;
-            break;
-        case 7:
-            s.n_tensors = 0;
-            break;
-        case 8:
-            s.file_bytes[0] = 100;
-            break;
-        case 9:
-            s.tensors[0].type = brig_type_by_name("Q8_0");
-            break;
-        case 10:
-            s.desc.head_dim = 15;
-            break;
-        case 11:
-            s.desc.n_layers = BRIG_MAX_LAYERS + 1;
-            break;
-        case 12:
-            s.cells.first = 1;
-            break;
-        default:
-            s.tensors[last].role = BRIG_ROLE_TOKEN_TABLE;
-            break;
-        }
+        tell_lie(&s, lie);
         assert_int_equal(brig_slice_encode(&s, &b), 0);
         if (decode_exact(b.data, b.len, &back, &fail) == 0)
             fail_msg("lie %u was believed", lie);
