@@ -70,13 +70,15 @@ static bool hop_cost(const struct brig_bench_table *t, const struct brig_bench_r
 
 static void print_row(const struct brig_bench_table *t, const struct brig_bench_row *row)
 {
-    char p50[32] = "-", p99[32] = "-";
+    char start[32] = "-", p50[32] = "-", p99[32] = "-";
+    if (row->config.mode->keeps) /* else nothing is started before the first pass */
+        snprintf(start, sizeof start, "%.3f", MEDIAN(row, start_s, t->repeat));
     if (row->samples[0].has_hops) {
         snprintf(p50, sizeof p50, "%.1f", MEDIAN(row, hop_us_p50, t->repeat));
         snprintf(p99, sizeof p99, "%.1f", MEDIAN(row, hop_us_p99, t->repeat));
     }
-    printf("%-6s %6u %8.3f %13.1f %12.2f %10s %10s %12.1f %12" PRIu64 " %6.1f %%\n", row->config.mode->name,
-           row->config.n_shards, MEDIAN(row, start_s, t->repeat), MEDIAN(row, prefill_tok_s, t->repeat),
+    printf("%-6s %6u %8s %13.1f %12.2f %10s %10s %12.1f %12" PRIu64 " %6.1f %%\n", row->config.mode->name,
+           row->config.n_shards, start, MEDIAN(row, prefill_tok_s, t->repeat),
            MEDIAN(row, decode_tok_s, t->repeat), p50, p99, (double)row->pss_peak_bytes / 1048576,
            t->bytes_per_token, 100 * share(t, row));
 }
@@ -128,7 +130,8 @@ static json_t *row_json(const struct brig_bench_table *t, const struct brig_benc
     json_object_set_new(o, "mode", json_string(row->config.mode->name));
     json_object_set_new(o, "shards", json_integer(row->config.n_shards));
     json_object_set_new(o, "threads", json_integer(row->samples[0].threads));
-    json_object_set_new(o, "start_s", json_real(MEDIAN(row, start_s, t->repeat)));
+    json_object_set_new(o, "start_s",
+                        row->config.mode->keeps ? json_real(MEDIAN(row, start_s, t->repeat)) : json_null());
     json_object_set_new(o, "prefill_tok_s", json_real(MEDIAN(row, prefill_tok_s, t->repeat)));
     json_object_set_new(o, "decode_tok_s", json_real(MEDIAN(row, decode_tok_s, t->repeat)));
     json_object_set_new(o, "hop_us_p50", hop_json(row, MEDIAN(row, hop_us_p50, t->repeat)));

@@ -8,8 +8,8 @@
 
 #include "proto/base/err.h"
 
-/* A JSON string of n bytes; invalid UTF-8 becomes U+FFFD. NULL when memory is out: the library's setters refuse it
- * and leave that field out. */
+/* A JSON string of n bytes; invalid UTF-8 becomes U+FFFD. NULL when memory is out: the library's setters
+ * refuse it and leave that field out. */
 json_t *brig_json_text(const char *bytes, size_t n);
 
 /* Write to a file that appears whole or not at all. */
