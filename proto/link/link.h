@@ -55,8 +55,8 @@ const struct brig_link *brig_link_for(const char *url, struct brig_fail *fail); 
 int brig_link_check_url(const char *url, bool insecure, struct brig_fail *fail);
 
 /* Data listener's URL for a shard or driver whose control address is control_url: same scheme; for tcp the
- * same host and port 0; for abstract and ipc control_url plus "-d" plus a number that was not used before in
- * this process. */
+ * same host and port 0; for the others control_url plus "-d" plus numbers of this process and of this call,
+ * so that it is never used again. */
 int brig_link_data_url(const char *control_url, char out[BRIG_URL_MAX], struct brig_fail *fail);
 
 /* ---- control: request and reply, always NNG (proto/link/control.c) ---- */
@@ -72,7 +72,12 @@ int brig_ctl_listen(struct brig_ctl_server **ret, const char *url, char real_url
  * client's connection, never 0 and not reused soon. Answer it with brig_ctl_reply before the next call. */
 int brig_ctl_recv(struct brig_ctl_server *s, struct brig_buf *req, uint32_t *peer, uint32_t timeout_ms,
                   struct brig_fail *fail);
+/* -BRIG_EDEAD when the client has gone meanwhile: gone was called for it already, so undo what its request
+ * began. */
 int brig_ctl_reply(struct brig_ctl_server *s, const struct brig_buf *reply, struct brig_fail *fail);
+/* As brig_link_data_url for the address that s listens at; a server of every address (0.0.0.0) gives the one
+ * by which the newest request came, which other machines can dial. */
+int brig_ctl_data_url(const struct brig_ctl_server *s, char out[BRIG_URL_MAX], struct brig_fail *fail);
 void brig_ctl_server_close(struct brig_ctl_server *s); /* a reply just given leaves first (bounded) */
 
 /* REQ side, automatic resend off. Connected when it returns; retries for at most timeout_ms while nobody

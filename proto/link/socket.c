@@ -1,0 +1,133 @@
+/* What every NNG socket here needs: options, listening, who is at the other end. Used by nng.c and control.c.
+ */
+#include "proto/link/parts.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nng/transport/ipc/ipc.h>
+
+nng_duration brig_nng_ms(uint32_t timeout_ms)
+{
+    return timeout_ms > INT32_MAX ? INT32_MAX : (nng_duration)timeout_ms;
+}
+
+enum brig_err brig_nng_err(int rv)
+{
+    switch (rv) {
+    case 0:
+        return BRIG_OK;
+    case NNG_ENOMEM:
+        return BRIG_ENOMEM;
+    case NNG_ETIMEDOUT:
+        return BRIG_ETIMEOUT;
+    case NNG_ECANCELED:
+    case NNG_ECLOSED:
+        return BRIG_ECANCELLED;
+    case NNG_ECONNRESET:
+    case NNG_ECONNSHUT:
+        return BRIG_EDEAD;
+    case NNG_EMSGSIZE:
+        return BRIG_ELIMIT;
+    default:
+        return BRIG_EIO;
+    }
+}
+
+int brig_socket_open(nng_socket *ret, int (*open)(nng_socket *), uint64_t max_bytes, struct brig_fail *fail)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rv = open(ret);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rv != 0)
+        return brig_fail_set(fail, brig_nng_err(rv), "no socket: %s", nng_strerror(rv));
+    rv = nng_socket_set_size(*ret, NNG_OPT_RECVMAXSZ, (size_t)max_bytes);
+    if (rv != 0) {
+        nng_close(*ret);
+        return brig_fail_set(fail, brig_nng_err(rv), "a socket without its limit: %s", nng_strerror(rv));
+    }
+    return 0;
+}
+
+bool brig_pipe_user_ok(nng_pipe p)
+{
+    uint64_t uid;
+    nng_sockaddr a;
+    if (nng_pipe_get_addr(p, NNG_OPT_LOCADDR, &a) != 0)
+        return false;
+    if (a.s_family != NNG_AF_IPC && a.s_family != NNG_AF_ABSTRACT)
+        return true;
+    return nng_pipe_get_uint64(p, NNG_OPT_IPC_PEER_UID, &uid) == 0 && uid == geteuid();
+}
+
+void brig_pipe_local_host(nng_pipe p, char out[BRIG_HOST_MAX])
+{
+    nng_sockaddr a;
+    char text[INET6_ADDRSTRLEN];
+    out[0] = '\0';
+    if (nng_pipe_get_addr(p, NNG_OPT_LOCADDR, &a) != 0)
+        return;
+    if (a.s_family == NNG_AF_INET && inet_ntop(AF_INET, &a.s_in.sa_addr, text, sizeof text) != NULL)
+        snprintf(out, BRIG_HOST_MAX, "%s", text);
+    if (a.s_family == NNG_AF_INET6 && inet_ntop(AF_INET6, a.s_in6.sa_addr, text, sizeof text) != NULL)
+        snprintf(out, BRIG_HOST_MAX, "[%s]", text);
+}
+
+/* NNG takes the place of whatever lies at the path when nobody answers there: only a socket may go that way.
+ */
+static int check_path(const struct brig_url *u, const char *url, struct brig_fail *fail)
+{
+    struct stat st;
+    if (u->scheme != BRIG_SCHEME_IPC || lstat(u->rest, &st) != 0 || S_ISSOCK(st.st_mode))
+        return 0;
+    return brig_fail_set(fail, BRIG_EUSAGE, "%s: %s is there and is no socket", url, u->rest);
+}
+
+static int listen_failed(const char *url, int rv, struct brig_fail *fail)
+{
+    if (rv == NNG_EADDRINUSE)
+        return brig_fail_set(fail, BRIG_EIO, "%s: cannot listen: another process listens there", url);
+    if (rv == NNG_EADDRINVAL)
+        return brig_fail_set(fail, BRIG_EIO, "%s: cannot listen: this machine has no such address", url);
+    return brig_fail_set(fail, brig_nng_err(rv), "%s: cannot listen: %s", url, nng_strerror(rv));
+}
+
+int brig_socket_listen(nng_socket s, const char *url, char real_url[BRIG_URL_MAX], struct brig_fail *fail)
+{
+    struct brig_url u;
+    nng_listener l;
+    int port = 0;
+    int r = brig_url_parse(&u, url, fail);
+    if (r == 0)
+        r = check_path(&u, url, fail);
+    if (r < 0)
+        return r;
+    int rv = nng_listener_create(&l, s, url);
+    if (rv != 0)
+        return listen_failed(url, rv, fail);
+    if (u.scheme == BRIG_SCHEME_TCP)
+        rv = nng_listener_set_bool(l, NNG_OPT_TCP_NODELAY, true);
+    else if (u.scheme == BRIG_SCHEME_IPC)
+        rv = nng_listener_set_int(l, NNG_OPT_IPC_PERMISSIONS, S_IRUSR | S_IWUSR);
+    if (rv == 0)
+        rv = nng_listener_start(l, 0);
+    if (rv == 0 && u.scheme == BRIG_SCHEME_TCP)
+        rv = nng_listener_get_int(l, NNG_OPT_TCP_BOUND_PORT, &port);
+    if (rv != 0) {
+        nng_listener_close(l);
+        return listen_failed(url, rv, fail);
+    }
+    if (u.scheme == BRIG_SCHEME_TCP) {
+        snprintf(real_url, BRIG_URL_MAX, "tcp://%s%.200s%s:%d", u.v6 ? "[" : "", u.host, u.v6 ? "]" : "",
+                 port);
+    } else {
+        snprintf(real_url, BRIG_URL_MAX, "%s", url);
+    }
+    return 0;
+}
