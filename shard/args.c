@@ -24,7 +24,7 @@ const char brig_shard_help[] =
     "  --ctx N            positions of a slot (default: as trained, at most 4096)\n"
     "  --slots N          sequences side by side (default 1)\n"
     "  --threads N        threads that compute (default: the CPUs that this process may use)\n"
-    "  --kv f16|f32       how keys and values are stored (default f16)\n"
+    "  --kv f16|f32       how keys and values are stored (default f16, f32 with --exact)\n"
     "  --exact            activations stay f32\n"
     "  --insecure         allow plain tcp beyond this machine\n"
     "  --help, --version\n";
@@ -150,6 +150,7 @@ static int layers(struct brig_shard_args *a, struct brig_fail *fail)
 
 static int kv_type(struct brig_shard_args *a, struct brig_fail *fail)
 {
+    a->kv_given = true;
     a->kv_f32 = strcmp(optarg, "f32") == 0;
     if (a->kv_f32 || strcmp(optarg, "f16") == 0)
         return 0;
@@ -264,6 +265,8 @@ int brig_shard_args_parse(struct brig_shard_args *a, int argc, char **argv, stru
     }
     if (a->help || a->version)
         return 0;
+    if (a->exact && !a->kv_given) /* as `brigade run --exact` means it */
+        a->kv_f32 = true;
     if (optind < argc)
         a->model = argv[optind++];
     if (optind < argc)

@@ -14,9 +14,11 @@ void brig_peer_name(const struct brig_line *l, unsigned stage, char *out, size_t
     const struct brig_cells cells = l->stages[stage].cells;
     uint32_t n_layers = l->opts.model->desc.n_layers;
     char what[64];
-    if (cells.last == 0)
-        snprintf(what, sizeof what, "not known yet");
-    else if (cells.first == n_layers)
+    if (cells.last == 0) { /* nobody has said hello there yet */
+        snprintf(out, cap, "shard %u at %s", stage, l->peers[stage].url);
+        return;
+    }
+    if (cells.first == n_layers)
         snprintf(what, sizeof what, "head");
     else
         snprintf(what, sizeof what, "layers %u:%u%s", cells.first,
@@ -178,7 +180,7 @@ void brig_peer_down(struct brig_line *l, unsigned stage)
     if (p->tx != NULL)
         p->tx_link->tx_close(p->tx);
     p->tx = NULL;
-    if (p->ctl != NULL && p->attached && !p->done) {
+    if (p->ctl != NULL && p->attached && !p->done && p->silent_since_ns == 0) {
         struct brig_request req = {.kind = l->launcher != NULL ? BRIG_CONTROL_STOP : BRIG_CONTROL_DRAIN};
         struct brig_reply reply;
         leaves = call(l, stage, &req, &reply, 1000, &ignored) == 0;

@@ -120,27 +120,39 @@ static int accept_message(struct brig_line *l, struct brig_msg *m, bool *ours, s
     return 0;
 }
 
+/* One try to receive; *found when it is the frame. -BRIG_ETIMEOUT when nothing came. */
+static int try_receive(struct brig_line *l, uint32_t timeout_ms, struct brig_msg **ret, bool *found,
+                       struct brig_fail *fail)
+{
+    struct brig_msg *m;
+    int r = l->rx_link->recv(l->rx, &m, timeout_ms, fail);
+    if (r < 0)
+        return r;
+    r = accept_message(l, m, found, fail);
+    if (r == 0 && *found)
+        *ret = m;
+    else
+        brig_msg_free(m);
+    return r;
+}
+
 int brig_line_await(struct brig_line *l, struct brig_msg **ret, struct brig_fail *fail)
 {
     uint64_t now = brig_clock_ns();
     struct watch w = {.asked_ns = now, .moved_ns = now, .working = l->n_stages};
+    bool found = false;
     for (;;) {
-        struct brig_msg *m;
-        bool ours = false;
-        int r = l->rx_link->recv(l->rx, &m, SLICE_MS, fail);
-        if (r == 0) {
-            r = accept_message(l, m, &ours, fail);
-            if (r == 0 && ours) {
-                *ret = m;
-                return 0;
-            }
-            brig_msg_free(m);
-        } else if (r == -BRIG_ETIMEOUT) {
+        int r = try_receive(l, SLICE_MS, ret, &found, fail);
+        if (r == -BRIG_ETIMEOUT)
             r = check_progress(l, &w, fail);
-        }
-        if (r == 0)
+        if (r == 0 && !found)
             r = check_alive(l, fail);
-        if (r < 0)
+        /* A process that works once may have sent its frame and ended between the two looks: the frame is
+         * then here. */
+        struct brig_fail late;
+        if (r == -BRIG_EDEAD && try_receive(l, SLICE_MS, ret, &found, &late) == 0 && found)
+            r = 0;
+        if (r < 0 || found)
             return r;
     }
 }

@@ -48,7 +48,8 @@ static inline bool brig_cells_has_head(struct brig_cells c, uint32_t n_layers)
 }
 
 /* Cut the line into n consecutive runs of cells, 1 <= n <= n_layers + 1, none empty, so that the largest
- * run's bytes are as small as possible (ties: the earliest cuts). cells[n] is written. */
+ * run's bytes are as small as possible; ties: the largest run of more than one cell as small as possible,
+ * then the earliest cuts. cells[n] is written. */
 int brig_slice_cut(const struct brig_model *m, unsigned n, struct brig_cells *cells, struct brig_fail *fail);
 
 /* The same for cells of given sizes; a run that begins before cell n_layers costs layer_extra more (what goes

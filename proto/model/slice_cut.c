@@ -1,6 +1,10 @@
 /*
- * Cutting the line: the smallest possible largest run, and among the ways to get it the one with the earliest
- * cuts.
+ * Cutting the line: the smallest possible largest run; then the smallest possible largest run of several
+ * cells (one heavy cell, as a head with a large vocabulary is, must not make the rest lopsided); then the
+ * earliest cuts.
+ *
+ * Both at once: the limit holds for runs of several cells, a single cell may pass it. The largest run is then
+ * the limit or the heaviest cell, and no cut can be below either.
  *
  * A run costs the sum of its cells, and `extra` more when it begins with a layer. Both ends only ever add, so
  * "how many runs of at most `limit` does the rest need" is answered by filling runs greedily, the answer
@@ -23,7 +27,7 @@ static uint64_t cost(const struct line *l, unsigned first, unsigned last)
 }
 
 /* Fill need for a limit: from the end, with the furthest end of a run that begins at i. A cell that alone is
- * over the limit makes everything before it need n + 1. */
+ * over the limit is a run of its own. */
 static void fill_need(const struct line *l, uint64_t limit)
 {
     unsigned end = l->n;
@@ -31,7 +35,7 @@ static void fill_need(const struct line *l, uint64_t limit)
     for (unsigned i = l->n; i-- > 0;) {
         while (end > i && cost(l, i, end) > limit)
             end--;
-        l->need[i] = end == i || l->need[end] > l->n ? l->n + 1 : 1 + l->need[end];
+        l->need[i] = 1 + l->need[end > i ? end : i + 1];
     }
 }
 

@@ -40,11 +40,25 @@ static uint64_t largest(const uint64_t *bytes, unsigned n_cells, uint64_t extra,
     return max;
 }
 
-/* All ways to cut, in the order of their cuts: the first with the least maximum is kept. */
+/* The same over the runs of more than one cell. */
+static uint64_t largest_joined(const uint64_t *bytes, unsigned n_cells, uint64_t extra,
+                               const struct brig_cells *cells, unsigned n)
+{
+    uint64_t max = 0;
+    for (unsigned i = 0; i < n; i++)
+        if (cells[i].last - cells[i].first > 1) {
+            uint64_t c = run_cost(bytes, n_cells, extra, cells[i].first, cells[i].last);
+            max = c > max ? c : max;
+        }
+    return max;
+}
+
+/* All ways to cut, in the order of their cuts: the first with the least maximum, and of those with the least
+ * maximum of joined cells, is kept. */
 struct brute {
     const uint64_t *bytes;
     unsigned n_cells, n;
-    uint64_t extra, best;
+    uint64_t extra, best, best_joined;
     struct brig_cells now[16], cells[16];
 };
 
@@ -53,8 +67,10 @@ static void brute(struct brute *b, unsigned k, unsigned first)
     if (k + 1 == b->n) {
         b->now[k] = (struct brig_cells){first, b->n_cells};
         uint64_t max = largest(b->bytes, b->n_cells, b->extra, b->now, b->n);
-        if (max < b->best) {
+        uint64_t joined = largest_joined(b->bytes, b->n_cells, b->extra, b->now, b->n);
+        if (max < b->best || (max == b->best && joined < b->best_joined)) {
             b->best = max;
+            b->best_joined = joined;
             memcpy(b->cells, b->now, sizeof b->cells);
         }
         return;
@@ -77,7 +93,7 @@ static void test_cut_brute_force(void **state)
         if (random_below(2) == 0)
             bytes[n_cells - 1] *= 5; /* a heavy head, as real models have */
         for (unsigned n = 1; n <= n_cells; n++) {
-            struct brute b = {bytes, n_cells, n, extra, UINT64_MAX, {{0, 0}}, {{0, 0}}};
+            struct brute b = {bytes, n_cells, n, extra, UINT64_MAX, UINT64_MAX, {{0, 0}}, {{0, 0}}};
             struct brig_cells cells[16];
             brute(&b, 0, 0);
             assert_int_equal(brig_slice_cut_sizes(bytes, n_cells, extra, n, cells, NULL), 0);
@@ -152,7 +168,7 @@ static void test_cut_model(void **state)
     for (unsigned n = 1; n <= 8; n++) {
         struct brig_cells cells[8];
         uint64_t bytes[8], max = 0, want;
-        struct brute b = {bytes, 8, n, 32, UINT64_MAX, {{0, 0}}, {{0, 0}}};
+        struct brute b = {bytes, 8, n, 32, UINT64_MAX, UINT64_MAX, {{0, 0}}, {{0, 0}}};
         for (uint32_t c = 0; c < 8; c++)
             bytes[c] = brig_slice_cells_bytes(m, (struct brig_cells){c, c + 1}) - (c < 7 ? 32 : 0);
         brute(&b, 0, 0);
