@@ -300,7 +300,8 @@ uint64_t brig_frame_max_message(uint32_t n_stages, uint32_t max_rows, uint32_t h
     uint64_t rows = at_most(max_rows, BRIG_FRAME_MAX_ROWS);
     uint64_t row_hidden = 4 * at_most(hidden, BRIG_FRAME_MAX_COLS);
     uint64_t row_logits = 4 * at_most(vocab, BRIG_FRAME_MAX_COLS);
-    uint64_t candidates = rows * (8 + 8 * at_most(vocab, BRIG_FRAME_MAX_TOP));
+    uint64_t candidates =
+        rows * (8 + 8 * (uint64_t)BRIG_FRAME_MAX_TOP); /* padded when the vocabulary is smaller */
     uint64_t part = at_least(at_most(rows * row_logits, BRIG_FRAME_MAX_PART), row_logits);
     uint64_t head =
         BRIG_FRAME_MAX_HEAD + (uint64_t)n_stages * BRIG_STAGE_TIMING_BYTES + TIMING_ALIGN + PAYLOAD_ALIGN;

@@ -1,0 +1,504 @@
+/* Frames: what is written is read, by the rules of docs/wire.md, and what breaks them is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/base/mem.h"
+#include "proto/wire/frame.h"
+
+/* Rows 5, 6, 7 of slot 1 and row 900 of slot 0; the last of each is wanted; one cache operation. */
+static void fill(struct brig_frame *f, enum brig_dtype dtype)
+{
+    memset(f, 0, sizeof *f);
+    f->run_id = 0x1122334455667788ull;
+    f->frame_id = 300;
+    f->epoch = 2;
+    f->n_stages = 3;
+    f->flags = BRIG_FRAME_PSS;
+    f->dtype = dtype;
+    f->n_runs = 2;
+    f->runs[0] = (struct brig_run){1, 5, 3};
+    f->runs[1] = (struct brig_run){0, 900, 1};
+    f->n_wants = 1;
+    f->wants[0] = (struct brig_want){2, 2};
+    f->n_ops = 1;
+    f->ops[0] = (struct brig_cache_op){BRIG_CACHE_COPY, 1, 0};
+    f->cols = 16;
+    f->n_parts = 1;
+    if (dtype == BRIG_DTYPE_NONE)
+        f->n_wants = f->n_runs = 0;
+    if (dtype == BRIG_DTYPE_CANDIDATES || dtype == BRIG_DTYPE_HIDDEN)
+        f->top = 40;
+    if (dtype == BRIG_DTYPE_CANDIDATES || dtype == BRIG_DTYPE_LOGITS)
+        f->stage = f->n_stages;
+    if (dtype == BRIG_DTYPE_LOGITS)
+        f->part_wants = 2;
+    if (dtype == BRIG_DTYPE_ERROR)
+        f->payload_bytes = 11;
+}
+
+/* Laid out and written, payload bytes 0xa5; from brig_alloc. */
+static uint8_t *message(struct brig_frame *f)
+{
+    struct brig_fail fail = {0};
+    if (brig_frame_layout(f, &fail) != 0)
+        fail_msg("layout: %s", fail.text);
+    uint8_t *m = brig_alloc(f->message_bytes, 1);
+    assert_non_null(m);
+    memset(m, 0xa5, f->message_bytes);
+    assert_int_equal(brig_frame_encode(f, m, f->message_bytes, &fail), 0);
+    return m;
+}
+
+static void same(const struct brig_frame *a, const struct brig_frame *b)
+{
+    assert_true(a->run_id == b->run_id && a->frame_id == b->frame_id && a->epoch == b->epoch);
+    assert_true(a->stage == b->stage && a->n_stages == b->n_stages && a->flags == b->flags);
+    assert_true(a->dtype == b->dtype && a->cols == b->cols && a->top == b->top);
+    assert_true(a->part == b->part && a->n_parts == b->n_parts);
+    assert_true(a->part_first_want == b->part_first_want && a->part_wants == b->part_wants);
+    assert_true(a->n_runs == b->n_runs && a->n_wants == b->n_wants && a->n_ops == b->n_ops);
+    assert_memory_equal(a->runs, b->runs, a->n_runs * sizeof *a->runs);
+    assert_memory_equal(a->wants, b->wants, a->n_wants * sizeof *a->wants);
+    assert_memory_equal(a->ops, b->ops, a->n_ops * sizeof *a->ops);
+    assert_true(a->n_rows == b->n_rows && a->n_want_rows == b->n_want_rows);
+    assert_true(a->timing_offset == b->timing_offset && a->payload_offset == b->payload_offset);
+    assert_true(a->payload_bytes == b->payload_bytes && a->message_bytes == b->message_bytes);
+}
+
+static struct brig_frame f, g; /* large */
+
+static void round_trip(void **state)
+{
+    (void)state;
+    static const uint64_t payload[] = {0, 4 * 4 * 16, 2 * (8 + 16 * 8), 2 * 16 * 4, 11};
+    for (int d = 0; d < BRIG_DTYPE_COUNT; d++) {
+        struct brig_fail fail = {0};
+        fill(&f, (enum brig_dtype)d);
+        uint8_t *m = message(&f);
+        memset(&g, 0xee, sizeof g);
+        if (brig_frame_decode(&g, m, f.message_bytes, &fail) != 0)
+            fail_msg("dtype %d: %s", d, fail.text);
+        same(&f, &g);
+        assert_true(f.payload_bytes == payload[d]);
+        assert_true(f.payload_offset % 64 == 0 && f.timing_offset % 32 == 0);
+        assert_true(f.timing_offset + 3 * BRIG_STAGE_TIMING_BYTES <= f.payload_offset);
+        assert_true(f.message_bytes == f.payload_offset + f.payload_bytes);
+        for (uint64_t i = 0; i < f.payload_bytes; i++) /* encode leaves the payload alone */
+            assert_true(m[f.payload_offset + i] == 0xa5);
+        brig_free(m);
+    }
+}
+
+/* Byte for byte, as docs/wire.md shows it. */
+static void known_bytes(void **state)
+{
+    static const uint8_t head[] = {
+        0xdc, 0x00, 0x12, 0x01,                               /* 18 fields, version 1 */
+        0xcf, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, /* run id */
+        0xcf, 0,    0,    0,    0,    0,    0,    1,    0x2c, /* frame id 300 */
+        0xce, 0,    0,    0,    2,                            /* epoch */
+        0xce, 0,    0,    0,    0,                            /* stage */
+        0x03, 0x01, 0x01, 0x10, 0x28,                         /* stages, flags, dtype, cols, top */
+        0x00, 0x01, 0x00, 0x00,                               /* part 0 of 1, first want, wants */
+        0xcd, 0x01, 0x00,                                     /* 256 bytes of payload */
+        0x96, 0x01, 0x05, 0x03, 0x00, 0xcd, 0x03, 0x84, 0x01, /* runs */
+        0x92, 0x02, 0x02,                                     /* wants */
+        0x93, 0x02, 0x01, 0x00,                               /* operations */
+    };
+    (void)state;
+    fill(&f, BRIG_DTYPE_HIDDEN);
+    uint8_t *m = message(&f);
+    assert_memory_equal(m, head, sizeof head);
+    assert_true(f.timing_offset == 64 && f.payload_offset == 192 && f.message_bytes == 448);
+    for (size_t i = sizeof head; i < 192; i++)
+        assert_true(m[i] == 0);
+    brig_free(m);
+}
+
+static void in_place(void **state)
+{
+    (void)state;
+    struct brig_fail fail = {0};
+    struct brig_stage_timing t = {0x0102030405060708ull, 2, UINT64_MAX, 4}, got;
+    fill(&f, BRIG_DTYPE_HIDDEN);
+    uint8_t *m = message(&f);
+    brig_frame_put_timing(&f, m, 2, &t);
+    assert_true(m[f.timing_offset + 64] == 8 && m[f.timing_offset + 71] == 1); /* little-endian */
+    for (uint32_t stage = 0; stage <= 3; stage++) {
+        brig_frame_patch_stage(&f, m, stage);
+        assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, &fail), 0);
+        f.stage = stage;
+        same(&f, &g);
+    }
+    brig_frame_get_timing(&g, m, 2, &got);
+    assert_memory_equal(&t, &got, sizeof t);
+    brig_frame_get_timing(&g, m, 1, &got);
+    assert_true(got.wait_ns == 0 && got.compute_ns == 0 && got.pss_bytes == 0 && got.mapped_bytes == 0);
+    brig_frame_patch_stage(&f, m, 4);
+    assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, &fail), -BRIG_EPROTO);
+    brig_free(m);
+}
+
+/* The head's answer when nothing was wanted; a frame in the middle of the line may not look like an answer.
+ */
+static void answers_come_from_the_end(void **state)
+{
+    (void)state;
+    struct brig_fail fail = {0};
+    for (int d = BRIG_DTYPE_NONE; d <= BRIG_DTYPE_LOGITS; d++) {
+        if (d == BRIG_DTYPE_HIDDEN)
+            continue;
+        fill(&f, (enum brig_dtype)d);
+        if (d == BRIG_DTYPE_NONE)
+            f.n_runs = 2;
+        f.stage = 0;
+        uint8_t *m = message(&f);
+        assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, &fail), -BRIG_EPROTO);
+        brig_frame_patch_stage(&f, m, 3);
+        assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, &fail), 0);
+        assert_int_equal(g.n_rows, 4);
+        brig_free(m);
+    }
+}
+
+/* ---- what layout refuses ---- */
+
+enum wrong {
+    NO_STAGES,
+    MANY_STAGES,
+    STAGE_BEYOND,
+    FLAG,
+    MANY_RUNS,
+    MANY_WANTS,
+    MANY_OPS,
+    EMPTY_RUN,
+    MANY_ROWS,
+    COUNT_WRAPS,
+    POS_WRAPS,
+    EMPTY_WANT,
+    WANT_BEYOND,
+    WANT_WRAPS,
+    WANT_ORDER,
+    WANT_OVERLAP,
+    OP_KIND,
+    TRUNCATE_BEYOND,
+    DTYPE,
+    NO_ROWS,
+    NO_COLS,
+    MANY_COLS,
+    MANY_TOP,
+    WRONG_COUNT
+};
+
+static void spoil(enum wrong w)
+{
+    fill(&f, BRIG_DTYPE_HIDDEN);
+    switch (w) {
+    case NO_STAGES:
+        f.n_stages = 0;
+        break;
+    case MANY_STAGES:
+        f.n_stages = BRIG_FRAME_MAX_STAGES + 1;
+        break;
+    case STAGE_BEYOND:
+        f.stage = 4;
+        break;
+    case FLAG:
+        f.flags = 2;
+        break;
+    case MANY_RUNS:
+        f.n_runs = BRIG_FRAME_MAX_RUNS + 1;
+        break;
+    case MANY_WANTS:
+        f.n_wants = BRIG_FRAME_MAX_WANTS + 1;
+        break;
+    case MANY_OPS:
+        f.n_ops = BRIG_FRAME_MAX_OPS + 1;
+        break;
+    case EMPTY_RUN:
+        f.runs[0].count = 0;
+        break;
+    case MANY_ROWS:
+        f.runs[0].count = BRIG_FRAME_MAX_ROWS;
+        break; /* and one more in the other run */
+    case COUNT_WRAPS:
+        f.runs[1].count = UINT32_MAX - 2;
+        break;
+    case POS_WRAPS:
+        f.runs[0].pos = (1u << 31) - 2;
+        break;
+    case EMPTY_WANT:
+        f.wants[0].count = 0;
+        break;
+    case WANT_BEYOND:
+        f.wants[0].first = 3;
+        break;
+    case WANT_WRAPS:
+        f.wants[0] = (struct brig_want){UINT32_MAX, 2};
+        break;
+    case WANT_ORDER:
+        f.n_wants = 2;
+        f.wants[1] = (struct brig_want){0, 1};
+        break;
+    case WANT_OVERLAP:
+        f.n_wants = 2;
+        f.wants[1] = (struct brig_want){3, 1};
+        break;
+    case OP_KIND:
+        f.ops[0].kind = BRIG_CACHE_OP_COUNT;
+        break;
+    case TRUNCATE_BEYOND:
+        f.ops[0] = (struct brig_cache_op){BRIG_CACHE_TRUNCATE, 0, UINT32_MAX};
+        break;
+    case DTYPE:
+        f.dtype = BRIG_DTYPE_COUNT;
+        break;
+    case NO_ROWS:
+        f.n_runs = f.n_wants = 0;
+        break;
+    case NO_COLS:
+        f.cols = 0;
+        break;
+    case MANY_COLS:
+        f.cols = BRIG_FRAME_MAX_COLS + 1;
+        break;
+    case MANY_TOP:
+        f.top = BRIG_FRAME_MAX_TOP + 1;
+        break;
+    case WRONG_COUNT:
+        break;
+    }
+}
+
+static void layout_refuses(void **state)
+{
+    (void)state;
+    for (int w = 0; w < WRONG_COUNT; w++) {
+        struct brig_fail fail = {0};
+        spoil((enum wrong)w);
+        int r = brig_frame_layout(&f, &fail);
+        if ((r != -BRIG_EPROTO && r != -BRIG_ELIMIT) || fail.text[0] == '\0')
+            fail_msg("wrong %d gave %d", w, r);
+    }
+    spoil(WRONG_COUNT);
+    assert_int_equal(brig_frame_layout(&f, NULL), 0);
+    fill(&f, BRIG_DTYPE_ERROR);
+    f.payload_bytes = BRIG_FRAME_MAX_ERROR + 1;
+    assert_int_equal(brig_frame_layout(&f, NULL), -BRIG_EPROTO);
+    fill(&f, BRIG_DTYPE_CANDIDATES);
+    f.top = 15; /* fewer asked than given */
+    assert_int_equal(brig_frame_layout(&f, NULL), -BRIG_EPROTO);
+}
+
+/* 10 rows wanted, answered in parts. */
+static int part(uint32_t number, uint32_t n_parts, uint32_t first, uint32_t wants, uint32_t cols)
+{
+    fill(&f, BRIG_DTYPE_LOGITS);
+    f.runs[0].count = 9;
+    f.wants[0] = (struct brig_want){0, 10};
+    f.part = number;
+    f.n_parts = n_parts;
+    f.part_first_want = first;
+    f.part_wants = wants;
+    f.cols = cols;
+    return brig_frame_layout(&f, NULL);
+}
+
+static void parts(void **state)
+{
+    const uint32_t big = BRIG_FRAME_MAX_PART / 4;
+    (void)state;
+    assert_int_equal(part(0, 1, 0, 10, 100), 0);
+    assert_int_equal(part(0, 2, 0, 5, 100), 0);
+    assert_int_equal(part(1, 2, 5, 5, 100), 0);
+    assert_int_equal(part(0, 10, 0, 1, big), 0);
+    assert_int_equal(part(9, 10, 9, 1, big + 1), 0); /* a single row may be larger */
+    assert_int_equal(part(4, 5, 8, 2, big / 2), 0);
+    assert_int_equal(part(4, 5, 8, 2, big / 2 + 1), -BRIG_ELIMIT);
+    assert_int_equal(part(0, 1, 0, 9, 100), -BRIG_EPROTO);  /* one row is missing */
+    assert_int_equal(part(0, 2, 0, 10, 100), -BRIG_EPROTO); /* nothing left for the second */
+    assert_int_equal(part(0, 2, 1, 5, 100), -BRIG_EPROTO);
+    assert_int_equal(part(1, 2, 0, 10, 100), -BRIG_EPROTO);
+    assert_int_equal(part(2, 2, 5, 5, 100), -BRIG_EPROTO);
+    assert_int_equal(part(1, 2, 5, 6, 100), -BRIG_EPROTO);
+    assert_int_equal(part(1, 2, 9, UINT32_MAX, 100), -BRIG_EPROTO);
+    assert_int_equal(part(3, 4, 2, 8, 100), -BRIG_EPROTO); /* three parts before, two rows */
+    assert_int_equal(part(0, 0, 0, 10, 100), -BRIG_EPROTO);
+    assert_int_equal(part(0, 11, 0, 1, 100), -BRIG_EPROTO);
+    assert_int_equal(part(1, 2, 10, 0, 100), -BRIG_EPROTO);
+}
+
+static void largest(void **state)
+{
+    (void)state;
+    memset(&f, 0xff, sizeof f);
+    f.stage = 0;
+    f.n_stages = BRIG_FRAME_MAX_STAGES;
+    f.flags = BRIG_FRAME_PSS;
+    f.dtype = BRIG_DTYPE_HIDDEN;
+    f.cols = 1;
+    f.top = BRIG_FRAME_MAX_TOP;
+    f.n_runs = f.n_wants = f.n_ops = 256;
+    for (unsigned i = 0; i < 256; i++) {
+        f.runs[i] = (struct brig_run){UINT32_MAX, (1u << 31) - 16, 16};
+        f.wants[i] = (struct brig_want){16 * i, 16};
+        f.ops[i].kind = BRIG_CACHE_DROP;
+    }
+    uint8_t *m = message(&f);
+    assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, NULL), 0);
+    same(&f, &g);
+    assert_true(f.timing_offset <= BRIG_FRAME_MAX_HEAD);
+    assert_true(f.message_bytes <= brig_frame_max_message(BRIG_FRAME_MAX_STAGES, 4096, 1, 1));
+    brig_free(m);
+    f.dtype = BRIG_DTYPE_CANDIDATES;
+    f.cols = BRIG_FRAME_MAX_TOP;
+    assert_int_equal(brig_frame_layout(&f, NULL), 0);
+    assert_true(f.message_bytes <= brig_frame_max_message(BRIG_FRAME_MAX_STAGES, 4096, 1, 1));
+    f.dtype = BRIG_DTYPE_HIDDEN;
+    f.cols = 1u << 20;
+    assert_int_equal(brig_frame_layout(&f, NULL), 0);
+    assert_true(f.message_bytes <= brig_frame_max_message(BRIG_FRAME_MAX_STAGES, 4096, 1u << 20, 1));
+    /* no overflow at the ends of the types */
+    assert_true(brig_frame_max_message(UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX) > 1ull << 38);
+    assert_true(brig_frame_max_message(1, 1, 576, 49152) < (1u << 20));
+}
+
+/* ---- what decode refuses ---- */
+
+/* Decode n bytes of their own (so that a sanitizer sees a read beyond them); what is accepted must be what
+ * encode would write. */
+static int decode_exact(const uint8_t *bytes, size_t n)
+{
+    struct brig_fail fail = {0};
+    uint8_t *p = brig_alloc(n > 0 ? n : 1, 1);
+    assert_non_null(p);
+    memcpy(p, bytes, n);
+    int r = brig_frame_decode(&g, p, n, &fail);
+    if (r == 0) {
+        uint8_t *again = brig_alloc(n, 1);
+        assert_non_null(again);
+        assert_true(g.message_bytes == n);
+        assert_int_equal(brig_frame_encode(&g, again, n, &fail), 0);
+        assert_memory_equal(p, again, g.timing_offset);
+        brig_free(again);
+    } else {
+        assert_true(fail.text[0] != '\0' && -r == (int)fail.code);
+    }
+    brig_free(p);
+    return r;
+}
+
+static void truncated(void **state)
+{
+    (void)state;
+    for (int d = 0; d < BRIG_DTYPE_COUNT; d++) {
+        fill(&f, (enum brig_dtype)d);
+        uint8_t *m = message(&f);
+        for (size_t n = 0; n < f.message_bytes; n++)
+            assert_true(decode_exact(m, n) < 0);
+        assert_int_equal(decode_exact(m, f.message_bytes), 0);
+        brig_free(m);
+        m = brig_alloc(f.message_bytes + 64, 1);
+        assert_int_equal(brig_frame_encode(&f, m, f.message_bytes, NULL), 0);
+        for (size_t n = 1; n <= 64; n++) /* more than it says */
+            assert_true(decode_exact(m, f.message_bytes + n) < 0);
+        brig_free(m);
+    }
+}
+
+static void every_byte_changed(void **state)
+{
+    (void)state;
+    unsigned refused = 0;
+    for (int d = 0; d < BRIG_DTYPE_COUNT; d++) {
+        fill(&f, (enum brig_dtype)d);
+        uint8_t *m = message(&f);
+        for (size_t at = 0; at < f.timing_offset; at++)
+            for (unsigned v = 0; v < 256; v++) {
+                uint8_t was = m[at];
+                m[at] = (uint8_t)v;
+                refused += decode_exact(m, f.message_bytes) < 0;
+                m[at] = was;
+            }
+        brig_free(m);
+    }
+    assert_true(refused > 10000);
+}
+
+static void versions_and_lies(void **state)
+{
+    (void)state;
+    fill(&f, BRIG_DTYPE_HIDDEN);
+    uint8_t *m = message(&f);
+    m[3] = 2;
+    assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EVERSION);
+    m[3] = 1;
+    m[2] = 0x13; /* a field more */
+    assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
+    m[2] = 0x12;
+    m[42] = 0x02; /* a payload twice as long */
+    assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
+    m[42] = 0x01;
+    assert_int_equal(decode_exact(m, f.message_bytes), 0);
+    m[63] = 1; /* padding before the timings */
+    assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
+    m[63] = 0;
+    m[f.timing_offset + 96] = 1; /* and after them */
+    assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
+    m[f.timing_offset + 96] = 0;
+    static const uint8_t huge[] = {0xdd, 0xff, 0xff, 0xff, 0xff};
+    memcpy(m + 44, huge, sizeof huge); /* four thousand million runs */
+    assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
+    brig_free(m);
+}
+
+/* The same header with `stage` in another width would be patched at the wrong place. */
+static void widths_are_fixed(void **state)
+{
+    (void)state;
+    fill(&f, BRIG_DTYPE_NONE);
+    f.n_ops = 0;
+    f.flags = 0;
+    uint8_t *m = message(&f);
+    /* epoch in 9 bytes and stage in 1: the same length in all */
+    static const uint8_t other[] = {0xcf, 0, 0, 0, 0, 0, 0, 0, 2, 0x00};
+    memcpy(m + 22, other, sizeof other);
+    assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
+    brig_free(m);
+}
+
+static void encode_checks_its_room(void **state)
+{
+    (void)state;
+    uint8_t small[64] = {0};
+    fill(&f, BRIG_DTYPE_HIDDEN);
+    assert_int_equal(brig_frame_layout(&f, NULL), 0);
+    assert_int_equal(brig_frame_encode(&f, small, sizeof small, NULL), -BRIG_EINTERNAL);
+    f.n_runs = 30; /* after layout */
+    uint8_t *m = brig_alloc(f.message_bytes, 1);
+    assert_int_equal(brig_frame_encode(&f, m, f.message_bytes, NULL), -BRIG_EINTERNAL);
+    brig_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(known_bytes),
+        cmocka_unit_test(in_place),
+        cmocka_unit_test(answers_come_from_the_end),
+        cmocka_unit_test(layout_refuses),
+        cmocka_unit_test(parts),
+        cmocka_unit_test(largest),
+        cmocka_unit_test(truncated),
+        cmocka_unit_test(every_byte_changed),
+        cmocka_unit_test(versions_and_lies),
+        cmocka_unit_test(widths_are_fixed),
+        cmocka_unit_test(encode_checks_its_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
