@@ -8,7 +8,7 @@ brigade=$2
 fetch=$3
 model=$models/SmolLM2-135M-Instruct.Q4_1.gguf
 tiny=tests/fixtures/llama/q8_0.gguf
-prompt='What is a bucket brigade? Answer in two sentences.'
+prompt='Explain in one sentence why the sky is blue.'
 
 if $fetch; then
     echo
