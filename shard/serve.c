@@ -12,12 +12,11 @@ static void gone(void *ctx, uint32_t peer)
 {
     struct brig_serve *s = ctx;
     pthread_mutex_lock(&s->lock);
-    if (s->state != BRIG_SHARD_FREE && s->run->peer == peer) {
+    if (s->state != BRIG_SHARD_FREE && s->run->peer == peer)
         s->ending = true;
-        pthread_cond_broadcast(&s->changed);
-    } else if (s->asking_peer == peer) {
+    if (s->asking_peer == peer)
         s->asking_peer_gone = true;
-    }
+    pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }
 

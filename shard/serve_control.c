@@ -13,6 +13,7 @@
 #define POLL_MS     250u     /* how soon the end of the program is noticed */
 #define SILENCE_S   60u      /* without a sign of life the run of a driver ends */
 #define END_WAIT_MS 900u     /* for the compute thread to close a run */
+#define FAREWELL_MS 250u     /* for a peer that asked to stop to go first */
 #define WAIT_LONG   (60000u) /* between looks when nothing but a request can happen */
 
 __attribute__((format(printf, 3, 4))) static void refuse(struct brig_reply *reply, enum brig_err err,
@@ -25,15 +26,33 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct brig_reply *repl
     reply->err = err;
 }
 
+static struct timespec after_ms(uint32_t ms)
+{
+    uint64_t until = brig_clock_ns() + ms * BRIG_NS_PER_MS;
+    return (struct timespec){.tv_sec = (time_t)(until / BRIG_NS_PER_S),
+                             .tv_nsec = (long)(until % BRIG_NS_PER_S)};
+}
+
 /* Under the lock: wait for the run to be closed. */
 static bool await_free(struct brig_serve *s)
 {
-    uint64_t until = brig_clock_ns() + END_WAIT_MS * BRIG_NS_PER_MS;
-    struct timespec t = {.tv_sec = (time_t)(until / BRIG_NS_PER_S), .tv_nsec = (long)(until % BRIG_NS_PER_S)};
+    struct timespec until = after_ms(END_WAIT_MS);
     while (s->state != BRIG_SHARD_FREE)
-        if (pthread_cond_timedwait(&s->changed, &s->lock, &t) != 0)
+        if (pthread_cond_timedwait(&s->changed, &s->lock, &until) != 0)
             break;
     return s->state == BRIG_SHARD_FREE;
+}
+
+/* A reply and the end of its connection, when they come together, can look like the end alone: leave the end
+ * to the peer that asked to stop. */
+static void await_farewell(struct brig_serve *s)
+{
+    struct timespec until = after_ms(FAREWELL_MS);
+    pthread_mutex_lock(&s->lock);
+    while (!s->asking_peer_gone)
+        if (pthread_cond_timedwait(&s->changed, &s->lock, &until) != 0)
+            break;
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* Under the lock: the request is of the run that is served. */
@@ -174,10 +193,15 @@ static void drain(struct brig_serve *s, const struct brig_request *req, struct b
         refuse(reply, BRIG_EBUSY, "still at work on a frame; the run ends after it");
 }
 
-static bool may_stop(struct brig_serve *s, const struct brig_request *req, struct brig_reply *reply)
+static bool may_stop(struct brig_serve *s, uint32_t peer, const struct brig_request *req,
+                     struct brig_reply *reply)
 {
     pthread_mutex_lock(&s->lock);
     bool may = s->state == BRIG_SHARD_FREE || s->ending || owns(s, req);
+    if (may) {
+        s->asking_peer = peer;
+        s->asking_peer_gone = false;
+    }
     pthread_mutex_unlock(&s->lock);
     if (!may)
         refuse(reply, BRIG_EBUSY, "this shard serves another driver");
@@ -202,7 +226,7 @@ static bool answer(struct brig_serve *s, uint32_t peer, const struct brig_reques
         drain(s, req, reply);
         return false;
     case BRIG_CONTROL_STOP:
-        return may_stop(s, req, reply);
+        return may_stop(s, peer, req, reply);
     default:
         refuse(reply, BRIG_EPROTO, "request %d is not known", (int)req->kind);
         return false;
@@ -224,7 +248,8 @@ static bool serve_one(struct brig_serve *s, const struct brig_buf *bytes, uint32
     brig_buf_clear(out);
     if (brig_reply_encode(&reply, out) < 0)
         return stop;
-    if (brig_ctl_reply(s->ctl, out, &fail) < 0 && !s->hold->args->launched)
+    r = brig_ctl_reply(s->ctl, out, &fail);
+    if (r < 0 && r != -BRIG_EDEAD && !s->hold->args->launched) /* who has gone wants no reply */
         fprintf(stderr, "brigade-shard: a reply could not be given: %s\n", fail.text);
     return stop;
 }
@@ -257,6 +282,8 @@ void *brig_serve_control_main(void *serve)
         int r = brig_ctl_recv(s->ctl, &in, &peer, launched ? WAIT_LONG : POLL_MS, &fail);
         if (r == 0) {
             stop = serve_one(s, &in, peer, &out);
+            if (stop)
+                await_farewell(s);
         } else if (r != -BRIG_ETIMEOUT) {
             fprintf(stderr, "brigade-shard: the control address is lost: %s\n", fail.text);
             stop = true;

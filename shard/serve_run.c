@@ -15,7 +15,7 @@ static int listen_for_frames(struct brig_serve *s, struct brig_serve_run *run, s
     if (a->listen != NULL)
         snprintf(url, sizeof url, "%s", a->listen);
     else
-        r = brig_link_data_url(s->control_url, url, fail);
+        r = brig_ctl_data_url(s->ctl, url, fail);
     if (r < 0)
         return r;
     run->rx_link = brig_link_for(url, fail);
