@@ -234,8 +234,9 @@ static int check(const struct brig_shard_args *a, struct brig_fail *fail)
         wrong = "--slice says what to hold: MODEL, --layers and --head do not go with it";
     else if (a->launched && a->n_files == 0)
         wrong = "--slice needs --file";
-    else if (!a->launched && (a->n_files > 0 || a->cache_fd >= 0))
-        wrong = "--file and --cache need --slice";
+    else if (!a->launched &&
+             (a->n_files > 0 || a->cache_fd >= 0 || a->watch_fd >= 0 || a->parent != 0 || a->once))
+        wrong = "--file, --cache, --watch, --parent and --once need --slice";
     else if (!a->launched && a->model == NULL)
         wrong = "MODEL is missing";
     else if (!a->launched && !a->some_layers && !a->all_layers && !a->head)

@@ -6,7 +6,8 @@
 
 #include "proto/base/clock.h"
 
-#define POLL_MS 250u /* how soon the end of a run or of the program is noticed while no frame comes */
+#define POLL_MS 250u /* how soon it is noticed that the driver's connection has ended while no frame comes   \
+                      */
 
 static void gone(void *ctx, uint32_t peer)
 {
@@ -40,12 +41,35 @@ int brig_serve_open(struct brig_serve *s, struct brig_holding *hold, struct brig
     return brig_fail_set(fail, BRIG_ELIMIT, "no thread for control: %s", strerror(r));
 }
 
-void brig_serve_quit(struct brig_serve *s)
+/* Under the lock: the run's receiver, for the one who closes it; NULL when another does. */
+static struct brig_rx *take_rx(struct brig_serve *s)
 {
+    struct brig_rx *rx = NULL;
+    if (s->state != BRIG_SHARD_FREE) {
+        rx = s->run->rx;
+        s->run->rx = NULL;
+    }
+    return rx;
+}
+
+void brig_serve_end_run(struct brig_serve *s, bool quit)
+{
+    const struct brig_link *link = NULL;
     pthread_mutex_lock(&s->lock);
-    s->quit = true;
+    s->quit = s->quit || quit;
+    s->ending = s->ending || s->state != BRIG_SHARD_FREE;
+    struct brig_rx *rx = take_rx(s);
+    if (rx != NULL)
+        link = s->run->rx_link;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
+    if (rx != NULL)
+        link->rx_close(rx);
+}
+
+void brig_serve_quit(struct brig_serve *s)
+{
+    brig_serve_end_run(s, true);
 }
 
 void brig_serve_close(struct brig_serve *s)
@@ -55,13 +79,14 @@ void brig_serve_close(struct brig_serve *s)
     brig_ctl_server_close(s->ctl); /* the lock stays: a signal can still come */
 }
 
-/* Wait for a run; false when the process is to end. */
-static bool await_run(struct brig_serve *s)
+/* Wait for a run and its receiver (NULL when it is over already); false when the process is to end. */
+static bool await_run(struct brig_serve *s, struct brig_rx **rx)
 {
     pthread_mutex_lock(&s->lock);
     while (s->state == BRIG_SHARD_FREE && !s->quit)
         pthread_cond_wait(&s->changed, &s->lock);
     bool run = s->state != BRIG_SHARD_FREE;
+    *rx = run ? s->run->rx : NULL;
     pthread_mutex_unlock(&s->lock);
     return run;
 }
@@ -90,7 +115,13 @@ static void run_failed(struct brig_serve *s, const struct brig_fail *why)
 
 static void close_run(struct brig_serve *s)
 {
-    brig_serve_run_close(s->run);
+    struct brig_serve_run *run = s->run;
+    pthread_mutex_lock(&s->lock);
+    struct brig_rx *rx = take_rx(s);
+    pthread_mutex_unlock(&s->lock);
+    if (rx != NULL)
+        run->rx_link->rx_close(rx);
+    brig_serve_run_close(run);
     pthread_mutex_lock(&s->lock);
     s->run = NULL;
     s->state = BRIG_SHARD_FREE;
@@ -101,14 +132,16 @@ static void close_run(struct brig_serve *s)
 
 /* Until the run is over, or, with --once, has had its frame: true then. The time before the first frame is
  * used to bring the weights near. */
-static bool work_run(struct brig_serve *s)
+static bool work_run(struct brig_serve *s, struct brig_rx *rx)
 {
-    struct brig_serve_run *run = s->run;
+    const struct brig_link *link = s->run->rx_link;
     bool prefetching = true;
     while (!run_is_over(s)) {
         struct brig_fail fail;
         struct brig_msg *m;
-        int r = run->rx_link->recv(run->rx, &m, prefetching ? 0 : POLL_MS, &fail);
+        int r = link->recv(rx, &m, prefetching ? 0 : POLL_MS, &fail);
+        if (r == -BRIG_ECANCELLED) /* closed by who ends the run */
+            continue;
         if (r == -BRIG_ETIMEOUT) {
             prefetching = prefetching && brig_weights_prefetch(s->hold->weights);
             continue;
@@ -125,9 +158,12 @@ static bool work_run(struct brig_serve *s)
 
 void brig_serve_work(struct brig_serve *s)
 {
-    bool done = false;
-    while (!done && await_run(s)) {
-        done = work_run(s);
+    struct brig_rx *rx;
+    while (await_run(s, &rx)) {
+        if (work_run(s, rx)) { /* its only frame must leave; everything else ends with the process */
+            s->run->tx_link->tx_close(s->run->tx);
+            return;
+        }
         close_run(s);
     }
 }

@@ -23,7 +23,7 @@ struct brig_serve_run {
     uint64_t max_bytes;
     char data_url[BRIG_URL_MAX], next_url[BRIG_URL_MAX];
     const struct brig_link *rx_link, *tx_link;
-    struct brig_rx *rx;
+    struct brig_rx *rx; /* under the serve's lock: NULL once it was taken to be closed */
     struct brig_tx *tx;
     struct brig_block *block;
     uint32_t *want_rows; /* [max_rows] */
@@ -63,6 +63,10 @@ void brig_serve_close(struct brig_serve *s);
 void brig_serve_quit(struct brig_serve *s);
 
 /* ---- between the files of serving ---- */
+
+/* End the run, if there is one, and the process when `quit`: the compute thread is woken and closes it. Not
+ * from a thread of the link. */
+void brig_serve_end_run(struct brig_serve *s, bool quit);
 
 /* serve_run.c: a run for an attach that was found good; and its end. Close accepts a half-built one. */
 int brig_serve_run_open(struct brig_serve *s, const struct brig_request *req, struct brig_serve_run **ret,

@@ -180,16 +180,17 @@ static void status(struct brig_serve *s, const struct brig_request *req, struct 
 static void drain(struct brig_serve *s, const struct brig_request *req, struct brig_reply *reply)
 {
     pthread_mutex_lock(&s->lock);
-    bool own = owns(s, req), closed = false;
-    if (own) {
-        s->ending = true;
-        pthread_cond_broadcast(&s->changed);
-        closed = await_free(s);
-    }
+    bool own = owns(s, req);
     pthread_mutex_unlock(&s->lock);
-    if (!own)
+    if (!own) {
         refuse(reply, BRIG_EMISMATCH, "that run has ended here");
-    else if (!closed)
+        return;
+    }
+    brig_serve_end_run(s, false);
+    pthread_mutex_lock(&s->lock);
+    bool closed = await_free(s);
+    pthread_mutex_unlock(&s->lock);
+    if (!closed)
         refuse(reply, BRIG_EBUSY, "still at work on a frame; the run ends after it");
 }
 
@@ -260,13 +261,12 @@ static bool look_around(struct brig_serve *s)
 {
     uint64_t now = brig_clock_ns(), sign = atomic_load(&s->last_sign_ns);
     pthread_mutex_lock(&s->lock);
-    if (s->state != BRIG_SHARD_FREE && !s->hold->args->launched && !atomic_load(&s->working) && now > sign &&
-        now - sign > SILENCE_S * BRIG_NS_PER_S && !s->ending) {
-        s->ending = true;
-        pthread_cond_broadcast(&s->changed);
-    }
+    bool silent = s->state != BRIG_SHARD_FREE && !s->hold->args->launched && !atomic_load(&s->working) &&
+                  now > sign && now - sign > SILENCE_S * BRIG_NS_PER_S;
     bool quit = s->quit;
     pthread_mutex_unlock(&s->lock);
+    if (silent)
+        brig_serve_end_run(s, false);
     return !quit;
 }
 

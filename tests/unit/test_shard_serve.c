@@ -407,6 +407,48 @@ static void bad_starts_say_why(void **state)
     }
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    char bytes[65536];
+    size_t n;
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    assert_true(in != NULL && out != NULL);
+    while ((n = fread(bytes, 1, sizeof bytes, in)) > 0)
+        assert_int_equal(fwrite(bytes, 1, n, out), n);
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* A model file that is cut while a shard has it mapped: one line, not a silent death. */
+static void a_file_cut_short_is_a_line_of_text(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/brigade-test-XXXXXX", path[64], url[BRIG_URL_MAX], data[BRIG_URL_MAX];
+    struct process p;
+    struct driver d;
+    float *h = hidden_rows();
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/model.gguf", dir);
+    snprintf(url, sizeof url, "abstract://brigade-test-cut-%d", (int)getpid());
+    copy_file(FIXTURES "q4_0.gguf", path);
+    char *args[] = {path, (char *)"--layers=all", (char *)"--head",    (char *)"--control",
+                    url,  (char *)"--ctx=64",     (char *)"--slots=2", (char *)"--threads=1",
+                    NULL};
+    start(&p, args, NULL, 0);
+    assert_true(hear(&p, "listening at"));
+    assert_int_equal(truncate(path, 4096), 0);
+    driver_open(&d, model, url);
+    attach(&d, data);
+    struct brig_frame f = rows_frame(&d, 5);
+    send_frame(&d, &f, h);
+    assert_exit(&p, 1);
+    assert_non_null(strstr(p.text, "become shorter"));
+    driver_close(&d);
+    unlink(path);
+    rmdir(dir);
+    brig_free(h);
+}
+
 /* ---- the launched form ---- */
 
 struct launch {
@@ -467,6 +509,53 @@ static void launch_end(struct launch *l)
 {
     close(l->slice);
     close(l->cache);
+}
+
+/* Bytes of a process's mappings whose file has this name. */
+static uint64_t mapped_of(pid_t pid, const char *name)
+{
+    char path[64], line[PATH_MAX + 128];
+    unsigned long long from, to;
+    uint64_t sum = 0;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) != NULL)
+        if (strstr(line, name) != NULL && sscanf(line, "%llx-%llx", &from, &to) == 2)
+            sum += to - from;
+    fclose(f);
+    return sum;
+}
+
+static void maps_the_pages_of_its_slice_alone(void **state)
+{
+    (void)state;
+    struct launch l;
+    struct driver d;
+    struct brig_slice slice;
+    struct brig_range *ranges;
+    struct brig_fail fail;
+    char line[512], url[BRIG_URL_MAX];
+    unsigned n;
+    uint64_t want = 0;
+    assert_int_equal(brig_slice_build(&slice, model, (struct brig_cells){1, 2}, &fail), 0);
+    assert_int_equal(brig_slice_ranges(&slice, (uint64_t)sysconf(_SC_PAGESIZE), &ranges, &n), 0);
+    for (unsigned i = 0; i < n; i++)
+        want += ranges[i].bytes;
+    brig_free(ranges);
+    brig_slice_release(&slice);
+    launch(&l, getpid());
+    read_ready(&l, line, sizeof line);
+    assert_int_equal(sscanf(line, "ready %255s", url), 1);
+    driver_open(&d, model, url);
+    assert_int_equal(call(&d, BRIG_CONTROL_HELLO).mapped_bytes, want);
+    assert_int_equal(mapped_of(l.p.pid, "q4_0.gguf"), want);
+    assert_true(want < model->files[0].bytes);
+    assert_int_equal(call(&d, BRIG_CONTROL_STOP).err, BRIG_OK);
+    driver_close(&d);
+    assert_exit(&l.p, 0);
+    close(l.watch[1]);
+    launch_end(&l);
 }
 
 static void launched_works_once(void **state)
@@ -533,6 +622,8 @@ int main(void)
         cmocka_unit_test(signals_end_it_and_leave_no_socket_file),
         cmocka_unit_test(wrong_usage_names_the_flag),
         cmocka_unit_test(bad_starts_say_why),
+        cmocka_unit_test(a_file_cut_short_is_a_line_of_text),
+        cmocka_unit_test(maps_the_pages_of_its_slice_alone),
         cmocka_unit_test(launched_works_once),
         cmocka_unit_test(launched_ends_with_its_launcher),
     };
