@@ -6,8 +6,7 @@
 
 #include "proto/base/clock.h"
 
-#define POLL_MS 250u /* how soon it is noticed that the driver's connection has ended while no frame comes   \
-                      */
+#define POLL_MS 250u /* how soon the end of the driver's connection is noticed while no frame comes */
 
 static void gone(void *ctx, uint32_t peer)
 {
