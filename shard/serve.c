@@ -1,10 +1,7 @@
 /* The life of a serving shard: its threads, and runs one after another. Called by main. */
 #include "shard/serve.h"
 
-#include <signal.h>
 #include <string.h>
-
-#include "proto/base/clock.h"
 
 #define POLL_MS 250u /* how soon the end of the driver's connection is noticed while no frame comes */
 

@@ -2,10 +2,11 @@
  * What the head sends in place of hidden rows: the best candidates of each wanted row with the log-sum-exp of
  * all, or whole rows of logits in parts, or a frame without payload when no row was wanted.
  */
+#include "shard/serve.h"
+
 #include <string.h>
 
 #include "proto/base/clock.h"
-#include "shard/serve.h"
 
 /* One answer on its way; the frame is run->answer. */
 struct reply {

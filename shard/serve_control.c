@@ -2,13 +2,13 @@
  * The control thread: one request at a time, each answered at once, but for attach (which waits for the next
  * of the line to listen) and drain (which waits for the data sockets to close).
  */
+#include "shard/serve.h"
+
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "proto/base/clock.h"
-#include "proto/base/mem.h"
-#include "shard/serve.h"
 
 #define POLL_MS     250u     /* how soon the end of the program is noticed */
 #define SILENCE_S   60u      /* without a sign of life the run of a driver ends */

@@ -1,9 +1,10 @@
 /* A run's sockets and buffers. Opened by the control thread, closed by the compute thread. */
-#include "proto/base/clock.h"
-#include "proto/base/mem.h"
 #include "shard/serve.h"
 
 #include <string.h>
+
+#include "proto/base/clock.h"
+#include "proto/base/mem.h"
 
 #define DIAL_MS 5000u /* for the next of the line to listen */
 

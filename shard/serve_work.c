@@ -1,10 +1,11 @@
 /* One message of a run: checked, computed, sent on. The compute thread's. */
+#include "shard/serve.h"
+
 #include <string.h>
 
 #include "proto/base/clock.h"
 #include "proto/base/size.h"
 #include "proto/stat/stat.h"
-#include "shard/serve.h"
 
 #define SEND_SLICE_MS                                                                                        \
     250u /* how soon the end of the run is noticed while the next of the line takes nothing */

@@ -2,8 +2,9 @@
  * Attention over the cache, one piece for each row and head. A row at position p reads positions 0 to p of
  * its slot as they are stored, those of the present frame too.
  */
-#include "proto/base/size.h"
 #include "shard/block/parts.h"
+
+#include "proto/base/size.h"
 
 struct job {
     struct brig_block *b;

@@ -1,10 +1,9 @@
 /*
  * A block: the layers of a slice run one after another over the rows of a frame.
  */
-#include "shard/block/block.h"
+#include "shard/block/parts.h"
 
 #include "proto/base/mem.h"
-#include "shard/block/parts.h"
 
 static bool shaped(const struct brig_matrix *m, uint64_t rows, uint64_t cols)
 {

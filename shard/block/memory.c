@@ -2,10 +2,11 @@
  * Scratch of a block: one anonymous mapping cut into its buffers, each at a multiple of 64 bytes. Called by
  * brig_block_new and brig_block_free.
  */
+#include "shard/block/parts.h"
+
 #include <sys/mman.h>
 
 #include "proto/base/size.h"
-#include "shard/block/parts.h"
 
 #define SCRATCH_MAX_BYTES ((uint64_t)1 << 40)
 

@@ -4,10 +4,11 @@
  * Frequencies are computed in double and rounded once; an angle is one f32 product of position and frequency
  * (docs/arithmetic.md). Sines and cosines are made once a frame and serve all layers.
  */
+#include "shard/block/parts.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "shard/block/parts.h"
 #include "shard/kernels/math.h"
 
 #define ANGLE_LIMIT 0x1p27f /* brig_sincosf takes angles below it */
