@@ -7,11 +7,9 @@
 #include "driver/front/option.h"
 #include "driver/front/verb.h"
 #include "proto/base/clock.h"
+#include "proto/base/version.h"
 #include "proto/link/link.h"
 #include "proto/wire/frame.h"
-
-#define BRIGADE_VERSION    "0.1.0"
-#define ARITHMETIC_VERSION 1u
 
 static int complain(const char *verb, const struct brig_fail *fail)
 {
@@ -67,8 +65,8 @@ int main(int argc, char **argv)
         return 2;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("brigade " BRIGADE_VERSION " (protocol %u, arithmetic %u)\n", BRIG_PROTO_VERSION,
-               ARITHMETIC_VERSION);
+        printf("brigade " BRIG_VERSION " (protocol %u, arithmetic %u)\n", BRIG_PROTO_VERSION,
+               BRIG_ARITHMETIC_VERSION);
         return 0;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {

@@ -38,6 +38,8 @@ int brig_peer_blame(struct brig_line *l, unsigned stage, struct brig_fail *fail)
         brig_launcher_reap(l->launcher, stage, 200);
     if (l->launcher != NULL && brig_launcher_post_mortem(l->launcher, stage, fail))
         return -(int)fail->code;
+    if (strncmp(fail->text, l->peers[stage].url, strlen(l->peers[stage].url)) == 0 && l->launcher == NULL)
+        return brig_fail_prefix(fail, "shard %u", stage); /* the address is said already */
     return brig_fail_prefix(fail, "%s", name);
 }
 

@@ -4,4 +4,7 @@
 
 #define BRIG_VERSION "0.1.0"
 
+/* Of docs/arithmetic.md; a part of the numeric class. */
+#define BRIG_ARITHMETIC_VERSION 1u
+
 #endif

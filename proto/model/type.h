@@ -22,8 +22,8 @@ struct brig_type {
     uint32_t gguf_id;     /* ggml's number for it */
     uint32_t block_elems; /* columns in a block: 1 for F32, F16, BF16 */
     uint32_t block_bytes;
-    /* Columns that share one scale in an integer product with int8 activations (ARITHMETIC.md, Group); 0 when
-     * the type has no integer product and is always computed as floats. */
+    /* Columns that share one scale in an integer product with int8 activations (docs/arithmetic.md, Group); 0
+     * when the type has no integer product and is always computed as floats. */
     uint32_t group;
     /* n_elems (a multiple of block_elems) from src (any alignment) to dst f32, exactly as the format defines.
      */

@@ -10,6 +10,7 @@
 #include <msgpack.h>
 
 #include "proto/base/unpack.h"
+#include "proto/base/version.h"
 #include "proto/wire/frame.h"
 
 /* Elements of each array. */
@@ -316,5 +317,5 @@ int brig_reply_decode(struct brig_reply *ret, const void *msg, size_t n, struct 
 
 void brig_numeric_class(char *out, bool exact, const char *kv_name)
 {
-    snprintf(out, BRIG_CLASS_MAX, "a1 act=%s kv=%s", exact ? "f32" : "q8", kv_name);
+    snprintf(out, BRIG_CLASS_MAX, "a%u act=%s kv=%s", BRIG_ARITHMETIC_VERSION, exact ? "f32" : "q8", kv_name);
 }

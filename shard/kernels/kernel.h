@@ -1,7 +1,7 @@
 /*
- * Kernels: products of stored weights with activations, and the vector work around them, as ARITHMETIC.md
- * (docs/arithmetic.md) defines every sum. One row of ops per instruction set in kernel.def; the scalar one is
- * the definition and every other gives the same bits.
+ * Kernels: products of stored weights with activations, and the vector work around them, as
+ * docs/arithmetic.md (docs/arithmetic.md) defines every sum. One row of ops per instruction set in
+ * kernel.def; the scalar one is the definition and every other gives the same bits.
  */
 #ifndef BRIG_SHARD_KERNELS_KERNEL_H
 #define BRIG_SHARD_KERNELS_KERNEL_H
@@ -48,8 +48,8 @@ struct brig_kernel {
     void (*matmul)(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
                    const struct brig_act *x, float *y, size_t y_stride);
 
-    /* f32 [cols] -> int8 with f32 scales per 32 columns and sums per 16 (ARITHMETIC.md, Activations). cols is
-     * a multiple of 32. */
+    /* f32 [cols] -> int8 with f32 scales per 32 columns and sums per 16 (docs/arithmetic.md, Activations).
+     * cols is a multiple of 32. */
     void (*quantize)(const float *x, uint32_t cols, int8_t *q, float *d, int32_t *sum);
 
     /* out = x / sqrt(mean(x^2) + eps) * w; the sum of squares in 16 interleaved chains. Each step one f32
@@ -57,9 +57,9 @@ struct brig_kernel {
     void (*rms_norm)(const float *x, const float *w, uint32_t n, float eps, float *out);
 
     /* One head of one row over positions 0..n_pos-1 of a cache: scores q.k in 16 interleaved chains times
-     * scale, maximum, exponentials, weighted sums of v, blocks of 64 positions (ARITHMETIC.md, Attention). k,
-     * v: [n_pos] rows of head_dim elements, f16 or f32 (kv_f32), `stride` elements apart. out [head_dim].
-     * scores: scratch [n_pos]. */
+     * scale, maximum, exponentials, weighted sums of v, blocks of 64 positions (docs/arithmetic.md,
+     * Attention). k, v: [n_pos] rows of head_dim elements, f16 or f32 (kv_f32), `stride` elements apart. out
+     * [head_dim]. scores: scratch [n_pos]. */
     void (*attention)(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
                       uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out);
 

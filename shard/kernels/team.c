@@ -125,6 +125,7 @@ static int start_workers(struct brig_team *t, struct brig_fail *fail)
 {
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* a mapped file that was cut short: whoever touches it must be able to say so */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = 0;
     for (unsigned i = 1; i < t->n_threads && rc == 0; i++) {

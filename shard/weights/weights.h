@@ -14,8 +14,8 @@ int brig_weights_map(struct brig_weights **ret, const struct brig_slice *slice, 
                      struct brig_fail *fail);
 void brig_weights_unmap(struct brig_weights *w); /* NULL allowed */
 
-/* The matrix of a role; unit_cols as ARITHMETIC.md says (attention output: brig_weights knows). A vector has
- * rows 1. false when the slice has none. */
+/* The matrix of a role; unit_cols as docs/arithmetic.md says (attention output: brig_weights knows). A vector
+ * has rows 1. false when the slice has none. */
 bool brig_weights_matrix(const struct brig_weights *w, enum brig_role role, uint32_t layer,
                          struct brig_matrix *ret);
 /* A vector as f32, converted once at mapping (norm weights, rope factors). NULL when the slice has none. */

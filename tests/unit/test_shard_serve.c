@@ -432,7 +432,7 @@ static void a_file_cut_short_is_a_line_of_text(void **state)
     snprintf(url, sizeof url, "abstract://brigade-test-cut-%d", (int)getpid());
     copy_file(FIXTURES "q4_0.gguf", path);
     char *args[] = {path, (char *)"--layers=all", (char *)"--head",    (char *)"--control",
-                    url,  (char *)"--ctx=64",     (char *)"--slots=2", (char *)"--threads=1",
+                    url,  (char *)"--ctx=64",     (char *)"--slots=2", (char *)"--threads=2",
                     NULL};
     start(&p, args, NULL, 0);
     assert_true(hear(&p, "listening at"));
