@@ -1,7 +1,7 @@
 /*
  * Kernels: products of stored weights with activations, and the vector work around them, as
- * docs/arithmetic.md (docs/arithmetic.md) defines every sum. One row of ops per instruction set in
- * kernel.def; the scalar one is the definition and every other gives the same bits.
+ * docs/arithmetic.md defines every sum. One row of ops per instruction set in kernel.def; the scalar one is
+ * the definition and every other gives the same bits.
  */
 #ifndef BRIG_SHARD_KERNELS_KERNEL_H
 #define BRIG_SHARD_KERNELS_KERNEL_H
