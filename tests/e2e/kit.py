@@ -121,13 +121,17 @@ class World:
         """A shard started by hand; returns (process, its control URL) once it listens."""
         control = control or "abstract://brigade-test-%s" % uuid.uuid4().hex
         process = self.start(SHARD, model, *args, "--control", control, env=env)
+        return process, self.listening(process)
+
+    def listening(self, process):
+        """Wait until a shard says where it listens."""
         os.set_blocking(process.stderr.fileno(), False)
         text, deadline = b"", time.monotonic() + 20 * SLOWER
         while time.monotonic() < deadline and process.poll() is None:
             text += process.stderr.read() or b""
             found = re.search(rb"listening at (\S+)\n", text)
             if found:
-                return process, found.group(1).decode()
+                return found.group(1).decode()
             time.sleep(0.005)
         raise AssertionError("the shard does not listen: %r" % text)
 
@@ -238,3 +242,10 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def refusal_while_printing(result, says):
+    """As refusal, of a run whose answer had begun."""
+    assert result.code == 1 and len(result.lines()) == 1, result
+    for word in says:
+        assert word in result.err, (word, result)
