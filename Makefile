@@ -25,7 +25,7 @@ CFLAGS_san := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-
 LDFLAGS_san := -fsanitize=address,undefined
 CFLAGS_tsan := -fsanitize=thread -DBRIG_SANITIZED=1
 LDFLAGS_tsan := -fsanitize=thread
-CFLAGS_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
+CFLAGS_fuzz := -Wno-format-nonliteral -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined \
 	-fno-omit-frame-pointer -DBRIG_SANITIZED=1
 LDFLAGS_fuzz := -fsanitize=fuzzer,address,undefined
 CFLAGS := $(CFLAGS_COMMON) $(CFLAGS_$(VARIANT)) $(EXTRA_CFLAGS)

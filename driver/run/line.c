@@ -245,6 +245,7 @@ int brig_line_open(struct brig_line **ret, const struct brig_line_opts *opts, st
                                 opts->mode->name)
                 : set_up(l, fail);
     if (r < 0) {
+        r = brig_line_verdict(l, r, fail);
         brig_line_close(l);
         return r;
     }

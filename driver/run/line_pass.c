@@ -158,7 +158,7 @@ int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct bri
     int r = run_pass(l, pass, fail != NULL ? fail : &unused);
     if (r < 0) {
         drop_started(l);
-        return r;
+        return brig_line_verdict(l, r, fail);
     }
     if (!l->opts.mode->keeps)
         brig_peer_down(l, l->n_stages - 1);
@@ -196,7 +196,7 @@ int brig_line_time_starts(struct brig_line *l, unsigned n, uint64_t *ret_ns, str
         int r = time_one_start(l, i % l->n_stages, &ret_ns[i], fail);
         if (r < 0) {
             drop_started(l);
-            return r;
+            return brig_line_verdict(l, r, fail);
         }
     }
     return 0;

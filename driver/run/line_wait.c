@@ -16,9 +16,19 @@ struct watch {
     unsigned working;  /* a stage that says that it computes, or n_stages */
 };
 
+static bool is_cancelled(const struct brig_line *l)
+{
+    return l->opts.cancel != NULL && *l->opts.cancel != 0;
+}
+
+int brig_line_verdict(const struct brig_line *l, int r, struct brig_fail *fail)
+{
+    return r < 0 && is_cancelled(l) ? brig_fail_set(fail, BRIG_ECANCELLED, "cancelled") : r;
+}
+
 static int check_alive(struct brig_line *l, struct brig_fail *fail)
 {
-    if (l->opts.cancel != NULL && *l->opts.cancel)
+    if (is_cancelled(l))
         return brig_fail_set(fail, BRIG_ECANCELLED, "cancelled");
     for (unsigned i = 0; l->launcher != NULL && i < l->n_stages; i++)
         if (l->peers[i].attached && !l->peers[i].done && !brig_launcher_alive(l->launcher, i)) {

@@ -170,13 +170,16 @@ class World:
                 found[int(entry.name)] = command
         return found
 
+    def shard_pids(self):
+        return sorted(p for p, command in self.marked().items() if command.split(" ")[0].endswith("brigade-shard"))
+
     def shards_of(self, process, n, timeout=20):
         """Wait until the program has n shard processes; their pids in the order of stages."""
         deadline = time.monotonic() + timeout * SLOWER
         while time.monotonic() < deadline:
-            pids = {p: c for p, c in self.marked().items() if p != process.pid and "brigade-shard" in c}
+            pids = self.shard_pids()
             if len(pids) >= n:
-                return sorted(pids)
+                return pids
             assert process.poll() is None, self.finish(process, 5)
             time.sleep(0.005)
         raise AssertionError("no %d shards in time: %s" % (n, self.marked()))

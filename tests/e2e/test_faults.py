@@ -66,8 +66,7 @@ def test_a_cold_shard_that_is_killed_is_named(world, number):
     kit.wait_for_output(process)
     for _ in range(200):
         os.kill(process.pid, signal.SIGSTOP)
-        shards = [p for p in world.marked() if p != process.pid]
-        for shard in shards:
+        for shard in world.shard_pids():
             os.kill(shard, number)
         os.kill(process.pid, signal.SIGCONT)
         time.sleep(0.01)
@@ -81,7 +80,7 @@ def test_a_cold_shard_that_is_stopped_is_named(world):
     kit.wait_for_output(process)
     deadline = time.monotonic() + 20
     while process.poll() is None and time.monotonic() < deadline:
-        for shard in [p for p in world.marked() if p != process.pid]:
+        for shard in world.shard_pids():
             try:
                 os.kill(shard, signal.SIGSTOP)
             except ProcessLookupError:
