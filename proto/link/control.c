@@ -13,7 +13,8 @@
 #include "proto/base/clock.h"
 #include "proto/base/mem.h"
 
-#define REPLY_MS 1000u /* a client that takes no answer for so long gets none */
+#define REPLY_MS    1000u /* a client that takes no answer for so long gets none */
+#define FAREWELL_MS 200u  /* how long a closing server lets the client that it answered last go first */
 
 /* ---- server ---- */
 
@@ -29,9 +30,11 @@ struct brig_ctl_server {
     void (*gone)(void *ctx, uint32_t peer);
     void *ctx;
     pthread_mutex_t lock;
-    struct conn *conns;           /* every connection that lives */
-    uint32_t asking;              /* the one whose request is being answered, 0: none */
-    char url[BRIG_URL_MAX];       /* as listened */
+    pthread_cond_t left;
+    uint32_t answered;      /* the connection that got the newest answer, 0 when a request came after it */
+    struct conn *conns;     /* every connection that lives */
+    uint32_t asking;        /* the one whose request is being answered, 0: none */
+    char url[BRIG_URL_MAX]; /* as listened */
     char asked_at[BRIG_HOST_MAX]; /* this machine's address as the client of the newest request sees it */
 };
 
@@ -57,6 +60,7 @@ static void conn_remove(struct brig_ctl_server *s, nng_pipe p)
         if ((*at)->id == (uint32_t)nng_pipe_id(p)) {
             c = *at;
             *at = c->next;
+            pthread_cond_broadcast(&s->left);
             break;
         }
     pthread_mutex_unlock(&s->lock);
@@ -73,16 +77,24 @@ static void on_pipe(nng_pipe p, nng_pipe_ev ev, void *ctx)
         conn_remove(ctx, p);
 }
 
+/* Under the lock; NULL when the connection has ended. */
+static struct conn *conn_find(struct brig_ctl_server *s, uint32_t id)
+{
+    struct conn *c = s->conns;
+    while (c != NULL && c->id != id)
+        c = c->next;
+    return c;
+}
+
 /* Does the connection live? Then it has asked something. */
 static bool conn_asks(struct brig_ctl_server *s, uint32_t id)
 {
-    bool lives = false;
     pthread_mutex_lock(&s->lock);
-    for (struct conn *c = s->conns; c != NULL && !lives; c = c->next)
-        if (c->id == id)
-            lives = c->asked = true;
+    struct conn *c = conn_find(s, id);
+    if (c != NULL)
+        c->asked = true;
     pthread_mutex_unlock(&s->lock);
-    return lives;
+    return c != NULL;
 }
 
 static int start_server(struct brig_ctl_server *s, const char *url, char real_url[BRIG_URL_MAX],
@@ -114,7 +126,7 @@ int brig_ctl_listen(struct brig_ctl_server **ret, const char *url, char real_url
         brig_free(s);
         return r;
     }
-    pthread_mutex_init(&s->lock, NULL);
+    brig_link_locks_init(&s->lock, &s->left);
     r = start_server(s, url, real_url, fail);
     if (r < 0)
         brig_ctl_server_close(s);
@@ -130,6 +142,7 @@ static int take_request(struct brig_ctl_server *s, nng_msg *m, struct brig_buf *
     brig_buf_clear(req);
     int r = brig_buf_add(req, nng_msg_body(m), nng_msg_len(m));
     uint32_t id = (uint32_t)nng_pipe_id(p);
+    s->answered = 0;
     s->asking = conn_asks(s, id) ? id : 0;
     brig_pipe_local_host(p, s->asked_at);
     nng_msg_free(m);
@@ -182,8 +195,10 @@ int brig_ctl_reply(struct brig_ctl_server *s, const struct brig_buf *reply, stru
     nng_send_aio(s->sock, s->aio);
     nng_aio_wait(s->aio);
     int rv = nng_aio_result(s->aio);
-    if (rv == 0)
+    if (rv == 0) {
+        s->answered = to;
         return 0;
+    }
     nng_msg_free(m);
     return brig_fail_set(fail, brig_nng_err(rv), "%s: cannot answer: %s", s->url, nng_strerror(rv));
 }
@@ -203,15 +218,27 @@ int brig_ctl_data_url(const struct brig_ctl_server *s, char out[BRIG_URL_MAX], s
     return 0;
 }
 
-/* NNG has written a short answer to the kernel before it says that it is sent, so a close does not lose it.
- */
+/* An answer and the end of its connection, when they come together, are taken for the end alone: the client
+ * that has its answer goes first. */
+static void await_farewell(struct brig_ctl_server *s)
+{
+    struct timespec until = brig_link_deadline(brig_clock_ns() + FAREWELL_MS * BRIG_NS_PER_MS);
+    pthread_mutex_lock(&s->lock);
+    while (s->answered != 0 && conn_find(s, s->answered) != NULL)
+        if (pthread_cond_timedwait(&s->left, &s->lock, &until) != 0)
+            break;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void brig_ctl_server_close(struct brig_ctl_server *s)
 {
     if (s == NULL)
         return;
+    await_farewell(s);
     nng_close(s->sock); /* ends all connections: conn_remove empties the list */
     if (s->aio != NULL)
         nng_aio_free(s->aio);
+    pthread_cond_destroy(&s->left);
     pthread_mutex_destroy(&s->lock);
     brig_free(s);
 }
@@ -257,6 +284,15 @@ static int send_request(struct brig_ctl_client *c, uint32_t pipe, uint32_t timeo
     return rv;
 }
 
+/* An answer that is there already; no wait. */
+static int take_waiting(struct brig_ctl_client *c)
+{
+    nng_aio_set_timeout(c->d.aio, NNG_DURATION_ZERO);
+    nng_recv_aio(c->d.sock, c->d.aio);
+    nng_aio_wait(c->d.aio);
+    return nng_aio_result(c->d.aio);
+}
+
 static int exchange(struct brig_ctl_client *c, nng_msg **ret, uint32_t timeout_ms)
 {
     uint64_t begin = brig_clock_ns();
@@ -267,6 +303,8 @@ static int exchange(struct brig_ctl_client *c, nng_msg **ret, uint32_t timeout_m
     uint64_t spent_ms = (brig_clock_ns() - begin) / BRIG_NS_PER_MS;
     rv = brig_dialled_run(&c->d, nng_recv_aio, pipe,
                           spent_ms < timeout_ms ? timeout_ms - (uint32_t)spent_ms : 0);
+    if (rv == NNG_ECONNRESET && take_waiting(c) == 0) /* the answer came before the end */
+        rv = 0;
     if (rv == 0)
         *ret = nng_aio_get_msg(c->d.aio);
     nng_aio_set_msg(c->d.aio, NULL);

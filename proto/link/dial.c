@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "proto/base/clock.h"
 
@@ -57,7 +56,10 @@ static void pipe_ended(struct brig_dialled *d, nng_pipe p)
         nng_aio_abort(d->aio, NNG_ECONNRESET);
         pthread_cond_broadcast(&d->changed);
     }
+    bool last = d->once && d->ended;
     pthread_mutex_unlock(&d->lock);
+    if (last) /* no tries in place of a connection that would be turned away */
+        nng_dialer_close(d->dialer);
 }
 
 static void on_pipe(nng_pipe p, nng_pipe_ev ev, void *ctx)
@@ -74,8 +76,7 @@ static void on_pipe(nng_pipe p, nng_pipe_ev ev, void *ctx)
 
 static bool wait_connected(struct brig_dialled *d, uint64_t deadline_ns)
 {
-    struct timespec until = {.tv_sec = (time_t)(deadline_ns / BRIG_NS_PER_S),
-                             .tv_nsec = (long)(deadline_ns % BRIG_NS_PER_S)};
+    struct timespec until = brig_link_deadline(deadline_ns);
     pthread_mutex_lock(&d->lock);
     while (d->pipe == 0 && pthread_cond_timedwait(&d->changed, &d->lock, &until) == 0)
         ;
@@ -126,7 +127,8 @@ static int no_connection(const struct brig_dialled *d, const struct brig_url *u,
     else if (rv == NNG_EADDRINVAL)
         why = "no such host";
     else if (rv == NNG_ETIMEDOUT)
-        why = "its machine does not answer";
+        why = host_is_name(u) ? "neither its machine nor the name service answers"
+                              : "its machine does not answer";
     return brig_fail_set(fail, BRIG_ETIMEOUT, "%s: no connection in %.3g s: %s", d->url, timeout_ms / 1000.0,
                          why);
 }
@@ -165,16 +167,6 @@ static int start_dialer(struct brig_dialled *d, const struct brig_url *u)
     return rv;
 }
 
-static void init_locks(struct brig_dialled *d)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->changed, &attr);
-    pthread_condattr_destroy(&attr);
-    pthread_mutex_init(&d->lock, NULL);
-}
-
 int brig_dialled_open(struct brig_dialled *d, int (*open)(nng_socket *), const char *url, uint64_t max_bytes,
                       bool once, uint32_t timeout_ms, struct brig_fail *fail)
 {
@@ -189,7 +181,7 @@ int brig_dialled_open(struct brig_dialled *d, int (*open)(nng_socket *), const c
     r = brig_socket_open(&d->sock, open, max_bytes, fail);
     if (r < 0)
         return r;
-    init_locks(d);
+    brig_link_locks_init(&d->lock, &d->changed);
     int rv = nng_aio_alloc(&d->aio, NULL, NULL);
     if (rv == 0)
         rv = start_dialer(d, &u);

@@ -78,7 +78,8 @@ int brig_ctl_reply(struct brig_ctl_server *s, const struct brig_buf *reply, stru
 /* As brig_link_data_url for the address that s listens at; a server of every address (0.0.0.0) gives the one
  * by which the newest request came, which other machines can dial. */
 int brig_ctl_data_url(const struct brig_ctl_server *s, char out[BRIG_URL_MAX], struct brig_fail *fail);
-void brig_ctl_server_close(struct brig_ctl_server *s); /* a reply just given leaves first (bounded) */
+/* A reply just given arrives first: the client that got it is given 0.2 s to go before. NULL allowed. */
+void brig_ctl_server_close(struct brig_ctl_server *s);
 
 /* REQ side, automatic resend off. Connected when it returns; retries for at most timeout_ms while nobody
  * listens. */

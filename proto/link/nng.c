@@ -90,8 +90,7 @@ static int nng_listen_frames(struct brig_rx **ret, const char *url, uint64_t max
         brig_free(rx);
         return r;
     }
-    pthread_mutex_init(&rx->lock, NULL);
-    pthread_cond_init(&rx->left, NULL);
+    brig_link_locks_init(&rx->lock, &rx->left);
     int rv = nng_aio_alloc(&rx->aio, NULL, NULL);
     if (rv == 0)
         rv = nng_pipe_notify(rx->sock, NNG_PIPE_EV_ADD_PRE, on_rx_pipe, NULL);

@@ -43,6 +43,9 @@ int brig_socket_listen(nng_socket s, const char *url, char real_url[BRIG_URL_MAX
 bool brig_pipe_user_ok(nng_pipe p);
 /* The host part of the pipe's own address, "" when it has none. */
 void brig_pipe_local_host(nng_pipe p, char out[BRIG_HOST_MAX]);
+/* A lock, and a condition that counts time on the clock of brig_clock_ns. */
+void brig_link_locks_init(pthread_mutex_t *lock, pthread_cond_t *cond);
+struct timespec brig_link_deadline(uint64_t at_ns);
 nng_duration brig_nng_ms(uint32_t timeout_ms);
 /* Our code for NNG's. */
 enum brig_err brig_nng_err(int rv);

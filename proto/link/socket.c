@@ -11,9 +11,27 @@
 
 #include <nng/transport/ipc/ipc.h>
 
+#include "proto/base/clock.h"
+
 nng_duration brig_nng_ms(uint32_t timeout_ms)
 {
     return timeout_ms > INT32_MAX ? INT32_MAX : (nng_duration)timeout_ms;
+}
+
+void brig_link_locks_init(pthread_mutex_t *lock, pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(lock, NULL);
+}
+
+struct timespec brig_link_deadline(uint64_t at_ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(at_ns / BRIG_NS_PER_S),
+                             .tv_nsec = (long)(at_ns % BRIG_NS_PER_S)};
 }
 
 enum brig_err brig_nng_err(int rv)

@@ -24,6 +24,7 @@ static void fill(struct brig_frame *f, enum brig_dtype dtype)
     f->runs[1] = (struct brig_run){0, 900, 1};
     f->n_wants = 1;
     f->wants[0] = (struct brig_want){2, 2};
+    f->wants[1] = (struct brig_want){0, 1}; /* not counted, until n_wants is made 2 */
     f->n_ops = 1;
     f->ops[0] = (struct brig_cache_op){BRIG_CACHE_COPY, 1, 0};
     f->cols = 16;
@@ -167,125 +168,61 @@ static void answers_come_from_the_end(void **state)
 
 /* ---- what layout refuses ---- */
 
-enum wrong {
-    NO_STAGES,
-    MANY_STAGES,
-    STAGE_BEYOND,
-    FLAG,
-    MANY_RUNS,
-    MANY_WANTS,
-    MANY_OPS,
-    EMPTY_RUN,
-    MANY_ROWS,
-    COUNT_WRAPS,
-    POS_WRAPS,
-    EMPTY_WANT,
-    WANT_BEYOND,
-    WANT_WRAPS,
-    WANT_ORDER,
-    WANT_OVERLAP,
-    OP_KIND,
-    TRUNCATE_BEYOND,
-    DTYPE,
-    NO_ROWS,
-    NO_COLS,
-    MANY_COLS,
-    MANY_TOP,
-    WRONG_COUNT
+/* One or two fields of a good frame, changed. All of them are 32 bits wide. */
+struct wrong {
+    const char *what;
+    size_t at;
+    uint32_t value;
+    size_t at2;
+    uint32_t value2;
+};
+#define AT(field) offsetof(struct brig_frame, field)
+static const struct wrong wrongs[] = {
+    {.what = "no stages", AT(n_stages), 0},
+    {.what = "many stages", AT(n_stages), BRIG_FRAME_MAX_STAGES + 1},
+    {.what = "stage beyond", AT(stage), 4},
+    {.what = "flag", AT(flags), 2},
+    {.what = "many runs", AT(n_runs), BRIG_FRAME_MAX_RUNS + 1},
+    {.what = "many wants", AT(n_wants), BRIG_FRAME_MAX_WANTS + 1},
+    {.what = "many operations", AT(n_ops), BRIG_FRAME_MAX_OPS + 1},
+    {.what = "empty run", AT(runs[0].count), 0},
+    {.what = "one row too many", AT(runs[0].count), BRIG_FRAME_MAX_ROWS},
+    {.what = "row count wraps", AT(runs[1].count), UINT32_MAX - 2},
+    {.what = "position wraps", AT(runs[0].pos), (1u << 31) - 2},
+    {.what = "empty want", AT(wants[0].count), 0},
+    {.what = "want beyond", AT(wants[0].first), 3},
+    {.what = "want wraps", AT(wants[0].first), UINT32_MAX},
+    {.what = "wants out of order", AT(n_wants), 2},
+    {.what = "wants overlap", AT(wants[1]), 3, AT(n_wants), 2},
+    {.what = "operation", AT(ops[0].kind), BRIG_CACHE_OP_COUNT},
+    {.what = "truncate beyond", AT(ops[0].kind), BRIG_CACHE_TRUNCATE, AT(ops[0].arg), UINT32_MAX},
+    {.what = "dtype", AT(dtype), BRIG_DTYPE_COUNT},
+    {.what = "no rows", AT(n_runs), 0, AT(n_wants), 0},
+    {.what = "no columns", AT(cols), 0},
+    {.what = "many columns", AT(cols), BRIG_FRAME_MAX_COLS + 1},
+    {.what = "many candidates", AT(top), BRIG_FRAME_MAX_TOP + 1},
 };
 
-static void spoil(enum wrong w)
+static void change(size_t at, uint32_t value)
 {
-    fill(&f, BRIG_DTYPE_HIDDEN);
-    switch (w) {
-    case NO_STAGES:
-        f.n_stages = 0;
-        break;
-    case MANY_STAGES:
-        f.n_stages = BRIG_FRAME_MAX_STAGES + 1;
-        break;
-    case STAGE_BEYOND:
-        f.stage = 4;
-        break;
-    case FLAG:
-        f.flags = 2;
-        break;
-    case MANY_RUNS:
-        f.n_runs = BRIG_FRAME_MAX_RUNS + 1;
-        break;
-    case MANY_WANTS:
-        f.n_wants = BRIG_FRAME_MAX_WANTS + 1;
-        break;
-    case MANY_OPS:
-        f.n_ops = BRIG_FRAME_MAX_OPS + 1;
-        break;
-    case EMPTY_RUN:
-        f.runs[0].count = 0;
-        break;
-    case MANY_ROWS:
-        f.runs[0].count = BRIG_FRAME_MAX_ROWS;
-        break; /* and one more in the other run */
-    case COUNT_WRAPS:
-        f.runs[1].count = UINT32_MAX - 2;
-        break;
-    case POS_WRAPS:
-        f.runs[0].pos = (1u << 31) - 2;
-        break;
-    case EMPTY_WANT:
-        f.wants[0].count = 0;
-        break;
-    case WANT_BEYOND:
-        f.wants[0].first = 3;
-        break;
-    case WANT_WRAPS:
-        f.wants[0] = (struct brig_want){UINT32_MAX, 2};
-        break;
-    case WANT_ORDER:
-        f.n_wants = 2;
-        f.wants[1] = (struct brig_want){0, 1};
-        break;
-    case WANT_OVERLAP:
-        f.n_wants = 2;
-        f.wants[1] = (struct brig_want){3, 1};
-        break;
-    case OP_KIND:
-        f.ops[0].kind = BRIG_CACHE_OP_COUNT;
-        break;
-    case TRUNCATE_BEYOND:
-        f.ops[0] = (struct brig_cache_op){BRIG_CACHE_TRUNCATE, 0, UINT32_MAX};
-        break;
-    case DTYPE:
-        f.dtype = BRIG_DTYPE_COUNT;
-        break;
-    case NO_ROWS:
-        f.n_runs = f.n_wants = 0;
-        break;
-    case NO_COLS:
-        f.cols = 0;
-        break;
-    case MANY_COLS:
-        f.cols = BRIG_FRAME_MAX_COLS + 1;
-        break;
-    case MANY_TOP:
-        f.top = BRIG_FRAME_MAX_TOP + 1;
-        break;
-    case WRONG_COUNT:
-        break;
-    }
+    memcpy((uint8_t *)&f + at, &value, sizeof value);
 }
 
 static void layout_refuses(void **state)
 {
     (void)state;
-    for (int w = 0; w < WRONG_COUNT; w++) {
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        const struct wrong *w = &wrongs[i];
         struct brig_fail fail = {0};
-        spoil((enum wrong)w);
+        fill(&f, BRIG_DTYPE_HIDDEN);
+        assert_int_equal(brig_frame_layout(&f, NULL), 0);
+        change(w->at, w->value);
+        if (w->at2 != 0)
+            change(w->at2, w->value2);
         int r = brig_frame_layout(&f, &fail);
         if ((r != -BRIG_EPROTO && r != -BRIG_ELIMIT) || fail.text[0] == '\0')
-            fail_msg("wrong %d gave %d", w, r);
+            fail_msg("%s: gave %d", w->what, r);
     }
-    spoil(WRONG_COUNT);
-    assert_int_equal(brig_frame_layout(&f, NULL), 0);
     fill(&f, BRIG_DTYPE_ERROR);
     f.payload_bytes = BRIG_FRAME_MAX_ERROR + 1;
     assert_int_equal(brig_frame_layout(&f, NULL), -BRIG_EPROTO);

@@ -1,0 +1,64 @@
+/* Addresses and messages for the tests of links. */
+#ifndef BRIG_TESTS_UNIT_LINK_UTIL_H
+#define BRIG_TESTS_UNIT_LINK_UTIL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "proto/base/clock.h"
+#include "proto/link/link.h"
+
+/* NNG 1.5.2 sometimes leaves a few kilobytes when a dialer is closed in the middle of connecting. What it
+ * allocates elsewhere, such as our messages, is still counted. */
+#ifdef BRIG_SANITIZED
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:nng_dialer_create\nleak:start_thread\n";
+}
+#endif
+
+enum { UTIL_ABSTRACT, UTIL_IPC, UTIL_TCP, UTIL_INPROC, UTIL_KINDS };
+
+/* A fresh address of this kind, for this process alone. */
+static inline void util_url(int kind, char out[BRIG_URL_MAX])
+{
+    static unsigned count;
+    static const char *const forms[] = {"abstract://brigade-test", "ipc:///tmp/brigade-test",
+                                        "tcp://127.0.0.1:0", "inproc://brigade-test"};
+    if (kind == UTIL_TCP)
+        snprintf(out, BRIG_URL_MAX, "%s", forms[kind]);
+    else
+        snprintf(out, BRIG_URL_MAX, "%s-%ld-%u", forms[kind], (long)getpid(), count++);
+}
+
+static inline struct brig_msg *util_msg(uint64_t value, size_t n)
+{
+    struct brig_msg *m = brig_msg_new(n);
+    assert_non_null(m);
+    memset(brig_msg_data(m), (int)(value & 0xff), n);
+    if (n >= sizeof value)
+        memcpy(brig_msg_data(m), &value, sizeof value);
+    return m;
+}
+
+static inline uint64_t util_value(struct brig_msg *m)
+{
+    uint64_t v;
+    assert_true(brig_msg_len(m) >= sizeof v);
+    memcpy(&v, brig_msg_data(m), sizeof v);
+    return v;
+}
+
+static inline uint64_t util_ms_since(uint64_t begin_ns)
+{
+    return (brig_clock_ns() - begin_ns) / BRIG_NS_PER_MS;
+}
+
+#endif
