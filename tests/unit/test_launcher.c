@@ -162,7 +162,7 @@ static void child_inherits_what_is_named(void **state)
     char text[400];
     snprintf(
         text, sizeof text,
-        "n=$(ls /proc/$$/fd | tr '\\n' ' ')\n"
+        "n=$(sleep 0.2; ls /proc/$$/fd | tr '\\n' ' ')\n"
         "blk=$((0x$(sed -n 's/SigBlk:.//p' /proc/$$/status)))\n"
         "ign=$((0x$(sed -n 's/SigIgn:.//p' /proc/$$/status) & 0x7fffffff))\n" /* libc's own two lie above */
         "pg=$(cut -d' ' -f5 /proc/$$/stat)\n"
@@ -171,7 +171,8 @@ static void child_inherits_what_is_named(void **state)
     struct brig_fail fail = {0};
     char url[BRIG_URL_MAX];
     assert_int_equal(start_and_wait(l, 0, url, &fail), -BRIG_EDEAD);
-    /* 8 and 10 are the shell's own: a pipe, and the script */
+    /* 8 and 10 are the shell's own: a pipe, and the script. It has closed the pipe's other end while it
+     * slept. */
     assert_non_null(strstr(fail.text, "fds=0 1 10 2 3 4 5 6 7 8  blk=0 ign=0 own=1"));
     brig_launcher_close(l);
 }
