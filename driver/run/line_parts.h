@@ -61,7 +61,10 @@ int brig_peer_dial(struct brig_line *l, unsigned stage, struct brig_fail *fail);
 /* Started (if it is launched here), attached with the driver as its next, and dialled: no-op when it is so.
  */
 int brig_peer_up(struct brig_line *l, unsigned stage, struct brig_fail *fail);
-/* End: drain or stop, close, reap what was launched here. */
+/* Say farewell (drain, or stop when it was launched here) and close the connections. True when it leaves by
+ * itself. */
+bool brig_peer_part(struct brig_line *l, unsigned stage);
+/* Part, if that was not done, and reap what was launched here. */
 void brig_peer_down(struct brig_line *l, unsigned stage);
 /* One status call; tells in *progress how far it is. */
 int brig_peer_status(struct brig_line *l, unsigned stage, struct brig_reply *reply, uint32_t timeout_ms,

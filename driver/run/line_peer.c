@@ -174,7 +174,7 @@ int brig_peer_status(struct brig_line *l, unsigned stage, struct brig_reply *rep
     return call(l, stage, &req, reply, timeout_ms, fail);
 }
 
-void brig_peer_down(struct brig_line *l, unsigned stage)
+bool brig_peer_part(struct brig_line *l, unsigned stage)
 {
     struct brig_peer *p = &l->peers[stage];
     struct brig_fail ignored; /* it is going away: a failure only means that it is not waited for */
@@ -192,7 +192,13 @@ void brig_peer_down(struct brig_line *l, unsigned stage)
     p->ctl = NULL;
     p->attached = false;
     pthread_mutex_unlock(&l->lock);
+    return leaves;
+}
+
+void brig_peer_down(struct brig_line *l, unsigned stage)
+{
+    bool leaves = brig_peer_part(l, stage);
     if (l->launcher != NULL && brig_launcher_alive(l->launcher, stage))
         brig_launcher_reap(l->launcher, stage, leaves ? 1000 : 0);
-    p->done = false;
+    l->peers[stage].done = false;
 }
