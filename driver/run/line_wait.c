@@ -52,6 +52,22 @@ static int silent(struct brig_line *l, unsigned stage, uint64_t asked_ns, struct
                          name, l->opts.timeout_ms / 1000.0);
 }
 
+static int ask(struct brig_line *l, unsigned stage, struct watch *w, uint64_t *sum, struct brig_fail *fail);
+
+/* A stage whose next one has died fails too, and is the first to be asked: the cause is looked for behind it.
+ */
+static int failed(struct brig_line *l, unsigned stage, const struct brig_reply *reply, struct watch *w,
+                  struct brig_fail *fail)
+{
+    unsigned next = stage + 1;
+    uint64_t unused = 0;
+    int r = next < l->n_stages && l->peers[next].attached ? ask(l, next, w, &unused, fail) : 0;
+    if (r < 0)
+        return r;
+    brig_fail_set(fail, BRIG_EDEAD, "%s", reply->text);
+    return brig_peer_blame(l, stage, fail);
+}
+
 static int ask(struct brig_line *l, unsigned stage, struct watch *w, uint64_t *sum, struct brig_fail *fail)
 {
     struct brig_reply reply;
@@ -63,10 +79,8 @@ static int ask(struct brig_line *l, unsigned stage, struct watch *w, uint64_t *s
     if (r < 0)
         return brig_peer_blame(l, stage, fail);
     l->peers[stage].silent_since_ns = 0;
-    if (reply.state == BRIG_SHARD_FAILED) {
-        brig_fail_set(fail, BRIG_EDEAD, "%s", reply.text);
-        return brig_peer_blame(l, stage, fail);
-    }
+    if (reply.state == BRIG_SHARD_FAILED)
+        return failed(l, stage, &reply, w, fail);
     *sum += reply.progress;
     if (reply.working)
         w->working = stage;
