@@ -43,7 +43,7 @@ struct brig_serve {
     char why[256];         /* state FAILED */
     bool ending;           /* the run is to end: the compute thread closes it and sets FREE */
     bool quit;             /* the process is to end */
-    uint32_t asking_peer;  /* whose attach or stop is being answered, 0: none */
+    uint32_t asking_peer;  /* whose attach is being answered, 0: none */
     bool asking_peer_gone; /* and that it has gone meanwhile */
     struct brig_serve_run *run;
 

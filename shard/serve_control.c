@@ -13,7 +13,6 @@
 #define POLL_MS     250u     /* how soon the end of the program is noticed */
 #define SILENCE_S   60u      /* without a sign of life the run of a driver ends */
 #define END_WAIT_MS 900u     /* for the compute thread to close a run */
-#define FAREWELL_MS 250u     /* for a peer that asked to stop to go first */
 #define WAIT_LONG   (60000u) /* between looks when nothing but a request can happen */
 
 __attribute__((format(printf, 3, 4))) static void refuse(struct brig_reply *reply, enum brig_err err,
@@ -41,18 +40,6 @@ static bool await_free(struct brig_serve *s)
         if (pthread_cond_timedwait(&s->changed, &s->lock, &until) != 0)
             break;
     return s->state == BRIG_SHARD_FREE;
-}
-
-/* A reply and the end of its connection, when they come together, can look like the end alone: leave the end
- * to the peer that asked to stop. */
-static void await_farewell(struct brig_serve *s)
-{
-    struct timespec until = after_ms(FAREWELL_MS);
-    pthread_mutex_lock(&s->lock);
-    while (!s->asking_peer_gone)
-        if (pthread_cond_timedwait(&s->changed, &s->lock, &until) != 0)
-            break;
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* Under the lock: the request is of the run that is served. */
@@ -194,15 +181,10 @@ static void drain(struct brig_serve *s, const struct brig_request *req, struct b
         refuse(reply, BRIG_EBUSY, "still at work on a frame; the run ends after it");
 }
 
-static bool may_stop(struct brig_serve *s, uint32_t peer, const struct brig_request *req,
-                     struct brig_reply *reply)
+static bool may_stop(struct brig_serve *s, const struct brig_request *req, struct brig_reply *reply)
 {
     pthread_mutex_lock(&s->lock);
     bool may = s->state == BRIG_SHARD_FREE || s->ending || owns(s, req);
-    if (may) {
-        s->asking_peer = peer;
-        s->asking_peer_gone = false;
-    }
     pthread_mutex_unlock(&s->lock);
     if (!may)
         refuse(reply, BRIG_EBUSY, "this shard serves another driver");
@@ -227,7 +209,7 @@ static bool answer(struct brig_serve *s, uint32_t peer, const struct brig_reques
         drain(s, req, reply);
         return false;
     case BRIG_CONTROL_STOP:
-        return may_stop(s, peer, req, reply);
+        return may_stop(s, req, reply);
     default:
         refuse(reply, BRIG_EPROTO, "request %d is not known", (int)req->kind);
         return false;
@@ -282,8 +264,6 @@ void *brig_serve_control_main(void *serve)
         int r = brig_ctl_recv(s->ctl, &in, &peer, launched ? WAIT_LONG : POLL_MS, &fail);
         if (r == 0) {
             stop = serve_one(s, &in, peer, &out);
-            if (stop)
-                await_farewell(s);
         } else if (r != -BRIG_ETIMEOUT) {
             fprintf(stderr, "brigade-shard: the control address is lost: %s\n", fail.text);
             stop = true;

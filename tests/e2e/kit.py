@@ -67,6 +67,7 @@ class World:
         env.update({MARK: self.mark, "TMPDIR": str(self.temporary), "HOME": str(self.folder), "LC_ALL": "C.UTF-8"})
         if SANITIZED:
             env["ASAN_OPTIONS"] = "detect_leaks=1:exitcode=99"
+            env["LSAN_OPTIONS"] = "print_suppressions=0:suppressions=%s" % (ROOT / "tests/lsan.supp")
             env["UBSAN_OPTIONS"] = "print_stacktrace=1:exitcode=99"
         env.update(extra or {})
         return env

@@ -14,16 +14,6 @@
 #include "proto/base/clock.h"
 #include "proto/link/link.h"
 
-/* NNG 1.5.2 sometimes leaves a few kilobytes when a dialer is closed in the middle of connecting. What it
- * allocates elsewhere, such as our messages, is still counted. */
-#ifdef BRIG_SANITIZED
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:nng_dialer_create\nleak:start_thread\n";
-}
-#endif
-
 enum { UTIL_ABSTRACT, UTIL_IPC, UTIL_TCP, UTIL_INPROC, UTIL_KINDS };
 
 /* A fresh address of this kind, for this process alone. */

@@ -13,7 +13,8 @@ import sys
 import time
 
 # A leak is a bug; the first thing that the sanitizers find ends a program.
-SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
+SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=1",
+              "LSAN_OPTIONS": "print_suppressions=0:suppressions=tests/lsan.supp"}
 
 
 def run(program, timeout):
