@@ -154,7 +154,7 @@ fuzz: ## each fuzz target for FUZZ_SECONDS seconds (20)
 # ---- how the text of the repository must be ----
 
 .PHONY: lint
-lint: check-arch check-format check-headers check-man ## formatting, include law, sizes, headers that stand alone, man pages
+lint: check-arch check-format check-headers check-docs ## formatting, include law, sizes, headers that stand alone, man pages, links
 
 .PHONY: check-arch
 check-arch: ## who may include whom; sizes of files and functions
@@ -171,9 +171,10 @@ check-format:
 check-headers:
 	@CC='$(CC)' CFLAGS='$(filter-out -MMD -MP,$(CFLAGS))' $(PYTHON) tests/lint/headers.py
 
-.PHONY: check-man
-check-man:
+.PHONY: check-docs
+check-docs:
 	@sh tests/lint/man.sh docs/man/*.[1-8]
+	@$(PYTHON) tests/lint/links.py
 
 .PHONY: format
 format: ## format every C file

@@ -22,4 +22,3 @@ echo "demo: its weights are random: it answers with noise, by the same programs 
 echo
 echo "\$ $brigade run $tiny --raw -p 'Hello' --shards 4 --temp 0 -n 32"
 "$brigade" run "$tiny" --raw -p 'Hello' --shards 4 --temp 0 -n 32
-echo
