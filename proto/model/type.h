@@ -34,7 +34,7 @@ const struct brig_type *brig_type_at(unsigned i); /* row i of the table, NULL fr
 const struct brig_type *brig_type_by_gguf(uint32_t gguf_id); /* NULL when unknown */
 const struct brig_type *brig_type_by_name(const char *name); /* NULL when unknown */
 
-/* ggml's name for a number that we do not support ("IQ2_XXS"), or NULL: for error messages. */
+/* ggml's name for a number that we do not support ("Q8_K"), or NULL: for error messages. */
 const char *brig_type_gguf_name(uint32_t gguf_id);
 
 /* Bytes of a row of n_cols; 0 when n_cols is 0, no multiple of the block, or the size overflows. */

@@ -2,8 +2,8 @@
  * The walk of a matrix product over panels of rows, tokens, units and their tree: the same for every vector
  * kernel. Compiled for the plain instruction set: it only copies, and adds the sums of units.
  *
- * Stack: a level of the tree holds 2 KiB, a chain up to 9 KiB and the copy of the last rows 8 KiB; at most 16
- * levels (2^15 units) stay below 64 KiB.
+ * Stack: a level of the tree holds 2 KiB, a chain up to 9 KiB, and the copy of the last rows 8 KiB or the
+ * dequantised blocks 16 KiB; at most 16 levels (2^15 units) stay below 64 KiB.
  */
 #include "shard/kernels/panel.h"
 
@@ -46,10 +46,31 @@ static void chain_copied(const struct job *j, const uint8_t *chunk, size_t bytes
     chain(j, (struct brig_panel){copy[0], COPY_BYTES, copy[0]}, col, n_cols, acc);
 }
 
+/* Any type: whole blocks of all rows by the type's own dequant, then chains over the floats. Missing rows are
+ * zeros. */
+static void chain_dequantised(const struct job *j, const uint8_t *chunk, size_t col, unsigned n_cols,
+                              float *acc)
+{
+    _Alignas(64) float w[BRIG_PANEL_ROWS][BRIG_PANEL_BLOCK_MAX];
+    for (unsigned r = 0; r < j->n_rows; r++)
+        j->w->type->dequant(chunk + r * j->w->row_bytes, w[r], n_cols);
+    for (unsigned r = j->n_rows; r < j->ops->rows; r++)
+        memset(w[r], 0, sizeof w[r]);
+    for (unsigned c = 0; c < n_cols; c += BRIG_PANEL_CHUNK_FLOAT) {
+        unsigned n = n_cols - c < BRIG_PANEL_CHUNK_FLOAT ? n_cols - c : BRIG_PANEL_CHUNK_FLOAT;
+        const uint8_t *at = (const uint8_t *)&w[0][c];
+        j->ops->floats(BRIG_TYPE_F32, (struct brig_panel){at, sizeof w[0], at}, j->x, j->first_token,
+                       j->n_tokens, col + c, n, acc);
+    }
+}
+
 static void unit(const struct job *j, uint64_t number, float *acc)
 {
     const struct brig_type *type = j->w->type;
-    size_t step = j->integer ? BRIG_PANEL_CHUNK_INT : BRIG_PANEL_CHUNK_FLOAT;
+    bool dequantise = !j->integer && !brig_panel_unpacks(type->id);
+    size_t step = dequantise   ? BRIG_PANEL_BLOCK_MAX
+                  : j->integer ? BRIG_PANEL_CHUNK_INT
+                               : BRIG_PANEL_CHUNK_FLOAT;
     size_t col = number * j->w->unit_cols;
     size_t end = j->w->cols - col < j->w->unit_cols ? j->w->cols : col + j->w->unit_cols;
     memset(acc, 0, (size_t)j->n_tokens * j->ops->rows * sizeof *acc);
@@ -58,7 +79,9 @@ static void unit(const struct job *j, uint64_t number, float *acc)
         size_t bytes = n / type->block_elems * type->block_bytes;
         const uint8_t *chunk = j->rows + col / type->block_elems * type->block_bytes;
         bool whole = type->block_elems > 1 || bytes % 16 == 0;
-        if (whole && j->n_rows == j->ops->rows) {
+        if (dequantise) {
+            chain_dequantised(j, chunk, col, (unsigned)n, acc);
+        } else if (whole && j->n_rows == j->ops->rows) {
             const uint8_t *ahead = j->next + (size_t)(chunk - j->rows) * j->ops->rows;
             chain(j, (struct brig_panel){chunk, j->w->row_bytes, ahead}, col, (unsigned)n, acc);
         } else {

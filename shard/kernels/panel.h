@@ -10,9 +10,10 @@
 #include "shard/kernels/kernel.h"
 
 enum {
-    BRIG_PANEL_TOKENS = 32,      /* rows of x that share one unpacking of the weights */
-    BRIG_PANEL_CHUNK_INT = 256,  /* columns given to a chain at a time, integer product */
-    BRIG_PANEL_CHUNK_FLOAT = 128 /* and float product */
+    BRIG_PANEL_TOKENS = 32,       /* rows of x that share one unpacking of the weights */
+    BRIG_PANEL_CHUNK_INT = 256,   /* columns given to a chain at a time, integer product */
+    BRIG_PANEL_CHUNK_FLOAT = 128, /* and float product */
+    BRIG_PANEL_BLOCK_MAX = 256    /* columns of the largest stored block */
 };
 
 /* A piece of a panel: row r begins at base + r * stride; offsets of rows fit in int32. From `ahead` on lie as
@@ -26,8 +27,8 @@ struct brig_panel {
 
 /* Continue the chains of n_tokens rows of x, from row `first` on, over columns [col, col + n_cols) of a panel
  * that points at column col. acc: [n_tokens, rows of a panel], 64-byte aligned. Integer: n_cols is a multiple
- * of
- * 32. 16 bytes at a time may be read, also where the last columns need fewer. */
+ * of 32. Float: only types that brig_panel_unpacks. 16 bytes at a time may be read, also where the last
+ * columns need fewer. */
 typedef void (*brig_panel_chain_fn)(enum brig_type_id id, struct brig_panel p, const struct brig_act *x,
                                     size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
 
@@ -41,6 +42,25 @@ void brig_panel_matmul(const struct brig_panel_ops *ops, const struct brig_matri
                        uint64_t row_end, const struct brig_act *x, float *y, size_t y_stride);
 
 /* Facts about the stored types that a panel is read by. */
+
+/* The float chains turn these into floats themselves; all others come to them as F32 (panel.c). */
+static inline bool brig_panel_unpacks(enum brig_type_id id)
+{
+    switch (id) {
+    case BRIG_TYPE_F32:
+    case BRIG_TYPE_F16:
+    case BRIG_TYPE_BF16:
+    case BRIG_TYPE_Q8_0:
+    case BRIG_TYPE_Q4_0:
+    case BRIG_TYPE_Q4_1:
+    case BRIG_TYPE_Q5_0:
+    case BRIG_TYPE_Q5_1:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static inline bool brig_panel_has_min(enum brig_type_id id)
 {
     return id == BRIG_TYPE_Q4_1 || id == BRIG_TYPE_Q5_1;

@@ -61,7 +61,9 @@ def test_absurd_counts(world, at, value):
 BIG = 2**64 - 1
 EDITS = [
     ("a type that is not known", lambda g: g.tensor("blk.1.attn_q.weight").update(type=77), ["attn_q", "77"]),
-    ("a type that is not supported", lambda g: g.tensor("blk.1.attn_q.weight").update(type=16), ["attn_q", "IQ2_XXS"]),
+    ("a type that is not supported", lambda g: g.tensor("blk.1.attn_q.weight").update(type=15), ["attn_q", "Q8_K"]),
+    ("rows that are no whole blocks", lambda g: g.tensor("blk.1.attn_q.weight").update(type=12),
+     ["attn_q", "96 columns", "Q4_K", "256"]),
     ("an architecture that is not known", lambda g: g.set("general.architecture", 8, "mamba"), ["mamba"]),
     ("no architecture", lambda g: g.drop("general.architecture"), ["architecture"]),
     ("a missing tensor", lambda g: g.remove("blk.3.ffn_up.weight"), ["blk.3.ffn_up.weight"]),

@@ -23,6 +23,31 @@ static float sane_scale(void)
     return random_f32() * 0.02f;
 }
 
+/* Where a block keeps the f16 that scales it, and the one that scales its minimums (or -1). */
+static void scales_at(const struct brig_type *type, int *scale, int *min)
+{
+    *scale = 0;
+    *min = -1;
+    switch (type->id) {
+    case BRIG_TYPE_Q4_1:
+    case BRIG_TYPE_Q5_1:
+    case BRIG_TYPE_Q4_K:
+    case BRIG_TYPE_Q5_K:
+        *min = 2;
+        break;
+    case BRIG_TYPE_Q2_K:
+        *scale = 80;
+        *min = 82;
+        break;
+    case BRIG_TYPE_Q3_K:
+    case BRIG_TYPE_Q6_K:
+        *scale = (int)type->block_bytes - 2;
+        break;
+    default:
+        break;
+    }
+}
+
 static void fill_block(const struct brig_type *type, uint8_t *b, enum content content)
 {
     for (uint32_t i = 0; i < type->block_bytes; i++)
@@ -37,9 +62,11 @@ static void fill_block(const struct brig_type *type, uint8_t *b, enum content co
         half = (uint16_t)(brig_f32_to_bits(random_f32()) >> 16);
         memcpy(b, &half, sizeof half);
     } else {
-        memcpy(b, &half, sizeof half);
-        if (type->id == BRIG_TYPE_Q4_1 || type->id == BRIG_TYPE_Q5_1)
-            memcpy(b + 2, &min, sizeof min);
+        int scale_at, min_at;
+        scales_at(type, &scale_at, &min_at);
+        memcpy(b + scale_at, &half, sizeof half);
+        if (min_at >= 0)
+            memcpy(b + min_at, &min, sizeof min);
     }
 }
 
@@ -92,13 +119,14 @@ static double half_at(const uint8_t *p)
     return (double)brig_f16_to_f32(brig_load_u16(p));
 }
 
-/* One weight, from the description of the formats, in double. */
+/* One weight, from the description of the formats, in double; those of the larger formats from their dequant,
+ * which test_proto_model_type holds to references. */
 static double weight(const struct brig_matrix *w, uint64_t row, uint64_t col)
 {
     const uint8_t *b =
         (const uint8_t *)w->data + row * w->row_bytes + col / w->type->block_elems * w->type->block_bytes;
     unsigned i = (unsigned)(col % w->type->block_elems);
-    float f32;
+    float f32, block[256];
     switch (w->type->id) {
     case BRIG_TYPE_F32:
         memcpy(&f32, b, sizeof f32);
@@ -115,10 +143,13 @@ static double weight(const struct brig_matrix *w, uint64_t row, uint64_t col)
         return half_at(b) * (b[4 + i % 16] >> (i / 16 * 4) & 15) + half_at(b + 2);
     case BRIG_TYPE_Q5_0:
         return half_at(b) * ((b[6 + i % 16] >> (i / 16 * 4) & 15) + (b[2 + i / 8] >> i % 8 & 1) * 16 - 16);
-    default:
-        assert_int_equal(w->type->id, BRIG_TYPE_Q5_1);
+    case BRIG_TYPE_Q5_1:
         return half_at(b) * ((b[8 + i % 16] >> (i / 16 * 4) & 15) + (b[4 + i / 8] >> i % 8 & 1) * 16) +
                half_at(b + 2);
+    default:
+        assert_in_range(w->type->block_elems, 32, 256);
+        w->type->dequant(b, block, w->type->block_elems);
+        return (double)block[i];
     }
 }
 
@@ -133,7 +164,7 @@ static void assert_near_double(const struct problem *p, bool integer, const floa
                 sum += weight(&p->w, r, c) * x;
                 size += fabs(weight(&p->w, r, c) * x);
             }
-            if (fabs((double)y[t * p->w.rows + r] - sum) > 2e-6 * size)
+            if (!(fabs((double)y[t * p->w.rows + r] - sum) <= 2e-6 * size))
                 fail_msg("%s: row %u token %zu is %g, in double %g", p->w.type->name, (unsigned)r, t,
                          (double)y[t * p->w.rows + r], sum);
         }
@@ -154,9 +185,11 @@ static void scalar_is_right(void **state)
     (void)state;
     for (unsigned i = 0; brig_type_at(i) != NULL; i++) {
         const struct brig_type *type = brig_type_at(i);
-        const uint32_t units[] = {256, 192, 576, 32};
+        bool large = type->block_elems > 32;
+        const uint32_t cols = large ? 1280 : 576;
+        const uint32_t units[] = {256, large ? 512 : 192, cols, large ? 256 : 32};
         for (size_t u = 0; u < 4; u++) {
-            struct problem p = problem_new(type, 5, 576, units[u], 3, u == 3 ? EXTREME : SANE);
+            struct problem p = problem_new(type, 5, cols, units[u], 3, u == 3 ? EXTREME : SANE);
             float y[15];
             for (int integer = 0; integer <= (type->group != 0); integer++) {
                 run(brig_kernel_by_name("scalar"), &p, integer, y);
@@ -206,8 +239,8 @@ static void compare(const struct brig_kernel *k, const struct problem *p)
 
 static uint32_t pick_unit(const struct brig_type *type, uint32_t cols)
 {
-    const uint32_t units[] = {256, 192, 64, 32, 96, 288, cols};
-    uint32_t u = units[random_below(7)];
+    const uint32_t units[] = {256, 192, 64, 32, 96, 288, 512, cols};
+    uint32_t u = units[random_below(8)];
     return u > cols || u % type->block_elems != 0 ? cols : u;
 }
 
@@ -225,6 +258,7 @@ static void rows_equal_scalar(void **state)
             uint32_t cols = type->block_elems == 1 && n % 3 == 0
                                 ? 1 + random_below(700)
                                 : 32 * (1 + random_below(n % 5 == 0 ? 66 : 20));
+            cols = (cols + type->block_elems - 1) / type->block_elems * type->block_elems;
             uint32_t n_rows = n % 4 == 0 ? 1 : n % 16 == 1 ? 32 + random_below(10) : 1 + random_below(20);
             enum content content = n / BRIG_TYPE_COUNT % 4 == 1   ? ANY_BITS
                                    : n / BRIG_TYPE_COUNT % 4 == 2 ? EXTREME

@@ -304,8 +304,15 @@ static void test_tensors(void **state)
     t->dims[2] = 2;
     refuse(k, name, "64 x 2");
     k = with(name, &t);
-    t->type = 16;
-    refuse(k, name, "IQ2_XXS");
+    t->type = 15;
+    refuse(k, name, "Q8_K");
+    for (unsigned i = 0; brig_type_at(i) != NULL; i++) {
+        if (brig_type_at(i)->block_elems <= 32)
+            continue;
+        k = with(name, &t); /* 32 columns */
+        t->type = brig_type_at(i)->gguf_id;
+        refuse(k, name, brig_type_at(i)->name);
+    }
     k = with(name, &t);
     t->type = 12345;
     refuse(k, name, "number 12345");

@@ -67,13 +67,13 @@ static void test_quantised(void **state)
         char *blocks = read_file(path, &n_bytes);
         snprintf(path, sizeof path, DIR "%s.npy", t->name);
         char *want = read_npy(path, &n_elems);
-        assert_true(n_elems >= 64 * t->block_elems);
+        assert_true(n_elems >= 2048 && n_elems >= 16 * t->block_elems);
         check_blocks(t, blocks, n_bytes, (const float *)want, n_elems);
         brig_free(blocks);
         brig_free(want);
         n_checked++;
     }
-    assert_int_equal(n_checked, 5);
+    assert_int_equal(n_checked, BRIG_TYPE_COUNT - 3); /* F32, F16, BF16 have no blocks */
 }
 
 /* The file holds numbers rounded to BF16: each is the nearest one to its f32 original. */
@@ -137,8 +137,8 @@ static void test_table(void **state)
             assert_int_equal(brig_type_row_bytes(t, t->block_elems + 1), 0);
     }
     assert_int_equal(n, BRIG_TYPE_COUNT);
-    assert_null(brig_type_by_gguf(16));
-    assert_string_equal(brig_type_gguf_name(16), "IQ2_XXS");
+    assert_null(brig_type_by_gguf(15));
+    assert_string_equal(brig_type_gguf_name(15), "Q8_K");
     assert_null(brig_type_gguf_name(4000000000u));
     assert_null(brig_type_by_name("Q9"));
     assert_int_equal(brig_type_row_bytes(brig_type_by_name("F32"), UINT64_MAX / 2), 0);

@@ -1,0 +1,39 @@
+/* Q4_K: blocks of 256 columns: an f16 scale of the scales, an f16 scale of the minimums, 12 bytes of 6-bit
+ * scales and minimums for 32 columns each, then 128 bytes: of each 32, low halves are 32 columns, high halves
+ * the next 32. value = (d * scale) * q - (dmin * minimum). */
+#include "proto/model/type.h"
+
+#include "proto/base/half.h"
+#include "proto/model/type_k.h"
+
+#define ELEMS 256
+#define BYTES 144
+
+static void dequant(const void *src, float *dst, size_t n_elems)
+{
+    const uint8_t *p = src;
+    for (size_t b = 0; b < n_elems / ELEMS; b++, p += BYTES, dst += ELEMS) {
+        float d = brig_f16_to_f32(brig_load_u16(p));
+        float dmin = brig_f16_to_f32(brig_load_u16(p + 2));
+        for (unsigned g = 0; g < ELEMS / 32; g++) {
+            unsigned scale, min;
+            brig_k_scale_min(p + 4, g, &scale, &min);
+            float ds = d * (float)scale, dm = dmin * (float)min;
+            const uint8_t *q = p + 16 + g / 2 * 32;
+            unsigned shift = g % 2 * 4;
+            for (unsigned i = 0; i < 32; i++)
+                dst[32 * g + i] = ds * (float)((q[i] >> shift) & 15) - dm;
+        }
+    }
+}
+
+const struct brig_type brig_type_q4_k = {
+    .name = "Q4_K",
+    .help = "4-bit integers, a 6-bit scale and minimum per 32 columns, two scales per 256",
+    .id = BRIG_TYPE_Q4_K,
+    .gguf_id = 12,
+    .block_elems = ELEMS,
+    .block_bytes = BYTES,
+    .group = 0,
+    .dequant = dequant,
+};
