@@ -41,6 +41,8 @@ static void scales_at(const struct brig_type *type, int *scale, int *min)
         break;
     case BRIG_TYPE_Q3_K:
     case BRIG_TYPE_Q6_K:
+    case BRIG_TYPE_TQ1_0:
+    case BRIG_TYPE_TQ2_0:
         *scale = (int)type->block_bytes - 2;
         break;
     default:
@@ -61,6 +63,8 @@ static void fill_block(const struct brig_type *type, uint8_t *b, enum content co
     } else if (type->id == BRIG_TYPE_BF16) {
         half = (uint16_t)(brig_f32_to_bits(random_f32()) >> 16);
         memcpy(b, &half, sizeof half);
+    } else if (type->id == BRIG_TYPE_MXFP4) {
+        b[0] = (uint8_t)(115 + random_below(10)); /* an exponent */
     } else {
         int scale_at, min_at;
         scales_at(type, &scale_at, &min_at);
