@@ -65,6 +65,9 @@ static void fill_block(const struct brig_type *type, uint8_t *b, enum content co
         memcpy(b, &half, sizeof half);
     } else if (type->id == BRIG_TYPE_MXFP4) {
         b[0] = (uint8_t)(115 + random_below(10)); /* an exponent */
+    } else if (type->id == BRIG_TYPE_IQ1_M) {     /* the half in quarters, on top of the last four words */
+        for (int i = 0; i < 4; i++)
+            b[49 + 2 * i] = (uint8_t)((b[49 + 2 * i] & 15) | (half >> (4 * i) & 15) << 4);
     } else {
         int scale_at, min_at;
         scales_at(type, &scale_at, &min_at);
