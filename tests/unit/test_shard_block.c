@@ -11,48 +11,9 @@ enum { TOTAL_MAX = 56 };
 
 static const char *const TYPES[] = {"f32", "f16", "q8_0", "q4_0", "q5_0"};
 
-/* Logits of all rows of h into out [n, vocab]. */
-static void head_all(struct rig *g, const float *h, uint32_t n, float *out)
-{
-    for (uint32_t i = 0; i < n; i += BRIG_HEAD_ROWS) {
-        uint32_t rows[BRIG_HEAD_ROWS], count = n - i < BRIG_HEAD_ROWS ? n - i : BRIG_HEAD_ROWS;
-        for (uint32_t k = 0; k < count; k++)
-            rows[k] = i + k;
-        brig_head_logits(g->block, h, rows, count, out + (size_t)i * g->slice.desc.vocab);
-    }
-}
-
 static struct brig_cells whole(const struct brig_model *m)
 {
     return (struct brig_cells){0, m->desc.n_layers + 1};
-}
-
-/* Rows of `ids` at positions from 0, in batches of `batch`, through slices that join to the whole line. */
-static float *logits_of(const struct brig_model *m, const uint32_t *ids, uint32_t n, struct rig_how how,
-                        uint32_t batch, const uint32_t *cuts, unsigned n_cuts)
-{
-    struct rig rigs[8];
-    uint32_t first = 0;
-    unsigned n_rigs = 0;
-    for (unsigned i = 0; i <= n_cuts; i++) {
-        uint32_t last = i < n_cuts ? cuts[i] : m->desc.n_layers + 1;
-        rig_open(&rigs[n_rigs++], m, (struct brig_cells){first, last}, how);
-        first = last;
-    }
-    float *h = brig_alloc((size_t)n * m->desc.hidden, sizeof *h);
-    float *logits = brig_alloc((size_t)n * m->desc.vocab, sizeof *logits);
-    embed(m, ids, n, h);
-    for (uint32_t at = 0; at < n; at += batch) {
-        struct brig_run run = {.slot = 1, .pos = at, .count = n - at < batch ? n - at : batch};
-        for (unsigned i = 0; i < n_rigs; i++)
-            rig_run(&rigs[i], h + (size_t)at * m->desc.hidden, &run, 1);
-        head_all(&rigs[n_rigs - 1], h + (size_t)at * m->desc.hidden, run.count,
-                 logits + (size_t)at * m->desc.vocab);
-    }
-    for (unsigned i = 0; i < n_rigs; i++)
-        rig_close(&rigs[i]);
-    brig_free(h);
-    return logits;
 }
 
 static void greedy(const struct brig_model *m, const struct reference *ref, struct rig_how how, uint32_t *ids)
@@ -77,13 +38,6 @@ static void greedy(const struct brig_model *m, const struct reference *ref, stru
     rig_close(&g);
     brig_free(h);
     brig_free(logits);
-}
-
-static void assert_same_bits(const float *a, const float *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (memcmp(&a[i], &b[i], sizeof *a) != 0)
-            fail_msg("element %zu of %zu: %a and %a", i, n, (double)a[i], (double)b[i]);
 }
 
 static void exact_is_near_the_reference(void **state)
