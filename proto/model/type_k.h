@@ -1,4 +1,4 @@
-/* Inside proto/model: the packed scales that Q4_K and Q5_K share. */
+/* The packed scales that Q4_K and Q5_K share: for their dequant and for the scalar integer product. */
 #ifndef BRIG_PROTO_MODEL_TYPE_K_H
 #define BRIG_PROTO_MODEL_TYPE_K_H
 

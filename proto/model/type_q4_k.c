@@ -34,6 +34,6 @@ const struct brig_type brig_type_q4_k = {
     .gguf_id = 12,
     .block_elems = ELEMS,
     .block_bytes = BYTES,
-    .group = 0,
+    .group = 32,
     .dequant = dequant,
 };

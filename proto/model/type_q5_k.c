@@ -38,6 +38,6 @@ const struct brig_type brig_type_q5_k = {
     .gguf_id = 13,
     .block_elems = ELEMS,
     .block_bytes = BYTES,
-    .group = 0,
+    .group = 32,
     .dequant = dequant,
 };

@@ -116,4 +116,54 @@ static inline __attribute__((always_inline)) void brig_avx2_read(enum brig_type_
     }
 }
 
+/* Scales and minimums, multiplied by those of the block, of the 8 groups of a block of Q4_K or Q5_K. */
+static inline void brig_avx2_scales_k(const uint8_t *p, size_t stride, struct brig_avx2_block b[8])
+{
+    const __m256i low4 = _mm256_set1_epi32(15), two = _mm256_set1_epi32(0x30), low6 = _mm256_set1_epi32(63);
+    __m256i t[4]; /* the two f16; scales; minimums; low halves of the last four of both */
+    brig_avx2_transpose(p, stride, t);
+    __m256 d = brig_avx2_half(t[0]);
+    __m256 dmin = brig_avx2_half(_mm256_xor_si256(_mm256_srli_epi32(t[0], 16), _mm256_set1_epi32(0x8000)));
+    for (int g = 0; g < 4; g++) {
+        __m256i scale = _mm256_srli_epi32(t[1], 8 * g), min = _mm256_srli_epi32(t[2], 8 * g);
+        __m256i low = _mm256_srli_epi32(t[3], 8 * g);
+        __m256i scale4 =
+            _mm256_or_si256(_mm256_and_si256(low, low4), _mm256_and_si256(_mm256_srli_epi32(scale, 2), two));
+        __m256i min4 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(low, 4), low4),
+                                       _mm256_and_si256(_mm256_srli_epi32(min, 2), two));
+        b[g].d = _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_and_si256(scale, low6)));
+        b[g].m = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(_mm256_and_si256(min, low6)));
+        b[g + 4].d = _mm256_mul_ps(d, _mm256_cvtepi32_ps(scale4));
+        b[g + 4].m = _mm256_mul_ps(dmin, _mm256_cvtepi32_ps(min4));
+    }
+}
+
+/* Read one block of Q4_K or Q5_K of 8 rows: 8 groups. */
+static inline __attribute__((always_inline)) void brig_avx2_read_k(enum brig_type_id id, const uint8_t *p,
+                                                                   size_t stride, struct brig_avx2_block b[8])
+{
+    const __m256i low4 = _mm256_set1_epi8(15), bit4 = _mm256_set1_epi8(16);
+    const uint8_t *quants = p + (id == BRIG_TYPE_Q5_K ? 48 : 16);
+    __m256i fifth[8], t[8];
+    brig_avx2_scales_k(p, stride, b);
+    if (id == BRIG_TYPE_Q5_K) {
+        brig_avx2_transpose(p + 16, stride, fifth);
+        brig_avx2_transpose(p + 32, stride, fifth + 4);
+    }
+    for (int g = 0; g < 8; g += 2) {
+        brig_avx2_transpose(quants + 16 * g, stride, t);
+        brig_avx2_transpose(quants + 16 * g + 16, stride, t + 4);
+        for (int c = 0; c < 8; c++) {
+            b[g].u[c] = _mm256_and_si256(t[c], low4);
+            b[g + 1].u[c] = _mm256_and_si256(_mm256_srli_epi32(t[c], 4), low4);
+            if (id != BRIG_TYPE_Q5_K)
+                continue;
+            __m256i even = _mm256_slli_epi32(_mm256_srli_epi32(fifth[c], g), 4);
+            __m256i odd = _mm256_slli_epi32(_mm256_srli_epi32(fifth[c], g + 1), 4);
+            b[g].u[c] = _mm256_or_si256(b[g].u[c], _mm256_and_si256(even, bit4));
+            b[g + 1].u[c] = _mm256_or_si256(b[g + 1].u[c], _mm256_and_si256(odd, bit4));
+        }
+    }
+}
+
 #endif

@@ -56,6 +56,27 @@ static inline __attribute__((always_inline)) __m256 add_group(enum brig_type_id 
     return acc;
 }
 
+static inline void fetch(const uint8_t *p, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i += 64)
+        _mm_prefetch((const char *)p + i, _MM_HINT_T1);
+}
+
+static inline __attribute__((always_inline)) void tokens(enum brig_type_id id, const struct unpacked *s,
+                                                         const struct brig_act *x, size_t first,
+                                                         unsigned n_tokens, size_t col, unsigned n_groups,
+                                                         float *acc)
+{
+    for (unsigned t = 0; t < n_tokens; t++) {
+        size_t at = (first + t) * x->cols + col;
+        __m256 a = _mm256_load_ps(acc + 8 * t);
+        for (unsigned g = 0; g < n_groups; g++)
+            a = add_group(id, &s->group[g], x->q + at + g * BRIG_ACT_GROUP, x->d[at / BRIG_ACT_GROUP + g],
+                          x->sum + at / 16 + 2 * g, a);
+        _mm256_store_ps(acc + 8 * t, a);
+    }
+}
+
 static inline __attribute__((always_inline)) void chain(enum brig_type_id id, unsigned block_bytes,
                                                         struct brig_panel p, const struct brig_act *x,
                                                         size_t first, unsigned n_tokens, size_t col,
@@ -64,18 +85,24 @@ static inline __attribute__((always_inline)) void chain(enum brig_type_id id, un
     const __m256i offsets = brig_avx2_offsets(p.stride);
     struct unpacked s;
     for (unsigned g = 0; g < n_groups; g++) {
-        for (unsigned i = 0; i < block_bytes * 8 && n_tokens == 1; i += 64)
-            _mm_prefetch((const char *)p.ahead + g * block_bytes * 8 + i, _MM_HINT_T1);
+        if (n_tokens == 1)
+            fetch(p.ahead + g * block_bytes * 8, block_bytes * 8);
         brig_avx2_read(id, p.base + g * block_bytes, p.stride, offsets, &s.group[g]);
     }
-    for (unsigned t = 0; t < n_tokens; t++) {
-        size_t at = (first + t) * x->cols + col;
-        __m256 a = _mm256_load_ps(acc + 8 * t);
-        for (unsigned g = 0; g < n_groups; g++)
-            a = add_group(id, &s.group[g], x->q + at + g * BRIG_ACT_GROUP, x->d[at / BRIG_ACT_GROUP + g],
-                          x->sum + at / 16 + 2 * g, a);
-        _mm256_store_ps(acc + 8 * t, a);
-    }
+    tokens(id, &s, x, first, n_tokens, col, n_groups, acc);
+}
+
+/* A chunk is one block of Q4_K or Q5_K. */
+static inline __attribute__((always_inline)) void chain_k(enum brig_type_id id, unsigned block_bytes,
+                                                          struct brig_panel p, const struct brig_act *x,
+                                                          size_t first, unsigned n_tokens, size_t col,
+                                                          float *acc)
+{
+    struct unpacked s;
+    if (n_tokens == 1)
+        fetch(p.ahead, block_bytes * 8);
+    brig_avx2_read_k(id, p.base, p.stride, s.group);
+    tokens(id, &s, x, first, n_tokens, col, BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP, acc);
 }
 
 void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
@@ -94,6 +121,12 @@ void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct
         break;
     case BRIG_TYPE_Q5_1:
         chain(BRIG_TYPE_Q5_1, 24, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_K:
+        chain_k(BRIG_TYPE_Q4_K, 144, p, x, first, n_tokens, col, acc);
+        break;
+    case BRIG_TYPE_Q5_K:
+        chain_k(BRIG_TYPE_Q5_K, 176, p, x, first, n_tokens, col, acc);
         break;
     default:
         chain(BRIG_TYPE_Q8_0, 34, p, x, first, n_tokens, col, n_groups, acc);

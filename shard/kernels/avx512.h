@@ -125,4 +125,54 @@ static inline __attribute__((always_inline)) void brig_avx512_read(enum brig_typ
     }
 }
 
+/* Scales and minimums, multiplied by those of the block, of the 8 groups of a block of Q4_K or Q5_K. */
+static inline void brig_avx512_scales_k(const uint8_t *p, size_t stride, struct brig_avx512_block b[8])
+{
+    const __m512i low4 = _mm512_set1_epi32(15), two = _mm512_set1_epi32(0x30), low6 = _mm512_set1_epi32(63);
+    __m512i t[4]; /* the two f16; scales; minimums; low halves of the last four of both */
+    brig_avx512_transpose(p, stride, t);
+    __m512 d = brig_avx512_half(t[0]);
+    __m512 dmin = brig_avx512_half(_mm512_xor_si512(_mm512_srli_epi32(t[0], 16), _mm512_set1_epi32(0x8000)));
+    for (int g = 0; g < 4; g++) {
+        __m512i scale = _mm512_srli_epi32(t[1], 8 * g), min = _mm512_srli_epi32(t[2], 8 * g);
+        __m512i low = _mm512_srli_epi32(t[3], 8 * g);
+        __m512i scale4 =
+            _mm512_or_si512(_mm512_and_si512(low, low4), _mm512_and_si512(_mm512_srli_epi32(scale, 2), two));
+        __m512i min4 = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(low, 4), low4),
+                                       _mm512_and_si512(_mm512_srli_epi32(min, 2), two));
+        b[g].d = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_and_si512(scale, low6)));
+        b[g].m = _mm512_mul_ps(dmin, _mm512_cvtepi32_ps(_mm512_and_si512(min, low6)));
+        b[g + 4].d = _mm512_mul_ps(d, _mm512_cvtepi32_ps(scale4));
+        b[g + 4].m = _mm512_mul_ps(dmin, _mm512_cvtepi32_ps(min4));
+    }
+}
+
+/* Read one block of Q4_K or Q5_K of 16 rows: 8 groups. */
+static inline __attribute__((always_inline)) void
+brig_avx512_read_k(enum brig_type_id id, const uint8_t *p, size_t stride, struct brig_avx512_block b[8])
+{
+    const __m512i low4 = _mm512_set1_epi8(15), bit4 = _mm512_set1_epi8(16);
+    const uint8_t *quants = p + (id == BRIG_TYPE_Q5_K ? 48 : 16);
+    __m512i fifth[8], t[8];
+    brig_avx512_scales_k(p, stride, b);
+    if (id == BRIG_TYPE_Q5_K) {
+        brig_avx512_transpose(p + 16, stride, fifth);
+        brig_avx512_transpose(p + 32, stride, fifth + 4);
+    }
+    for (int g = 0; g < 8; g += 2) {
+        brig_avx512_transpose(quants + 16 * g, stride, t);
+        brig_avx512_transpose(quants + 16 * g + 16, stride, t + 4);
+        for (int c = 0; c < 8; c++) {
+            b[g].u[c] = _mm512_and_si512(t[c], low4);
+            b[g + 1].u[c] = _mm512_and_si512(_mm512_srli_epi32(t[c], 4), low4);
+            if (id != BRIG_TYPE_Q5_K)
+                continue;
+            __m512i even = _mm512_slli_epi32(_mm512_srli_epi32(fifth[c], g), 4);
+            __m512i odd = _mm512_slli_epi32(_mm512_srli_epi32(fifth[c], g + 1), 4);
+            b[g].u[c] = _mm512_or_si512(b[g].u[c], _mm512_and_si512(even, bit4));
+            b[g + 1].u[c] = _mm512_or_si512(b[g + 1].u[c], _mm512_and_si512(odd, bit4));
+        }
+    }
+}
+
 #endif

@@ -9,9 +9,7 @@
 
 /* A chunk of unpacked weights, shared by all tokens of a tile. */
 struct unpacked {
-    __m512i u[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP][8];
-    __m512 d[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
-    __m512 m[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
+    struct brig_avx512_block group[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
 };
 
 /* Activations of one token from one group on. */
@@ -77,15 +75,8 @@ static inline __attribute__((always_inline)) void
 unpack(enum brig_type_id id, unsigned block_bytes, struct brig_panel p, unsigned n_groups, struct unpacked *s)
 {
     const __m512i offsets = brig_avx512_offsets(p.stride);
-    for (unsigned g = 0; g < n_groups; g++) {
-        struct brig_avx512_block b;
-        brig_avx512_read(id, p.base + g * block_bytes, p.stride, offsets, &b);
-        for (int c = 0; c < 8; c++)
-            s->u[g][c] = b.u[c];
-        s->d[g] = b.d;
-        if (brig_panel_has_min(id))
-            s->m[g] = b.m;
-    }
+    for (unsigned g = 0; g < n_groups; g++)
+        brig_avx512_read(id, p.base + g * block_bytes, p.stride, offsets, &s->group[g]);
 }
 
 /* N tokens, N a constant: their sums stay in registers while the weights pass by. */
@@ -103,18 +94,34 @@ static inline __attribute__((always_inline)) void tile(enum brig_type_id id, con
             isum[k] = _mm512_set1_epi32(-brig_avx512_offset(id) * (sum[0] + sum[1]));
         }
         for (int c = 0; c < 8; c++) {
-            __m512i u = s->u[g][c];
+            __m512i u = s->group[g].u[c];
             for (int k = 0; k < N; k++)
                 isum[k] = _mm512_dpbusd_epi32(isum[k], u, four(x.q + (size_t)k * cols + 4 * c));
         }
         for (int k = 0; k < N; k++) {
             const int32_t *sum = x.sum + (size_t)k * (cols / 16);
-            a[k] = add_group(id, isum[k], s->d[g], s->m[g], x.d[(size_t)k * (cols / BRIG_ACT_GROUP)],
-                             sum[0] + sum[1], a[k]);
+            a[k] = add_group(id, isum[k], s->group[g].d, s->group[g].m,
+                             x.d[(size_t)k * (cols / BRIG_ACT_GROUP)], sum[0] + sum[1], a[k]);
         }
     }
     for (int k = 0; k < N; k++)
         _mm512_store_ps(acc + 16 * k, a[k]);
+}
+
+static inline __attribute__((always_inline)) void tiles(enum brig_type_id id, const struct unpacked *s,
+                                                        const struct brig_act *x, size_t first,
+                                                        unsigned n_tokens, size_t col, unsigned n_groups,
+                                                        float *acc)
+{
+    unsigned t = 0;
+    for (; t + 8 <= n_tokens; t += 8)
+        tile(id, 8, s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
+    if (t + 4 <= n_tokens) {
+        tile(id, 4, s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
+        t += 4;
+    }
+    for (; t < n_tokens; t++)
+        tile(id, 1, s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
 }
 
 static inline __attribute__((always_inline)) void many(enum brig_type_id id, unsigned block_bytes,
@@ -124,15 +131,20 @@ static inline __attribute__((always_inline)) void many(enum brig_type_id id, uns
 {
     struct unpacked s;
     unpack(id, block_bytes, p, n_groups, &s);
-    unsigned t = 0;
-    for (; t + 8 <= n_tokens; t += 8)
-        tile(id, 8, &s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
-    if (t + 4 <= n_tokens) {
-        tile(id, 4, &s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
-        t += 4;
-    }
-    for (; t < n_tokens; t++)
-        tile(id, 1, &s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
+    tiles(id, &s, x, first, n_tokens, col, n_groups, acc);
+}
+
+/* A chunk is one block of Q4_K or Q5_K. */
+static inline __attribute__((always_inline)) void chain_k(enum brig_type_id id, unsigned block_bytes,
+                                                          struct brig_panel p, const struct brig_act *x,
+                                                          size_t first, unsigned n_tokens, size_t col,
+                                                          float *acc)
+{
+    struct unpacked s;
+    if (n_tokens == 1)
+        fetch(p.ahead, block_bytes * BRIG_PANEL_ROWS);
+    brig_avx512_read_k(id, p.base, p.stride, s.group);
+    tiles(id, &s, x, first, n_tokens, col, BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP, acc);
 }
 
 #define CHAIN(ID, block_bytes)                                                                               \
@@ -166,6 +178,12 @@ void brig_avx512_chain_int(enum brig_type_id id, struct brig_panel p, const stru
         break;
     case BRIG_TYPE_Q5_1:
         chain_Q5_1(p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_K:
+        chain_k(BRIG_TYPE_Q4_K, 144, p, x, first, n_tokens, col, acc);
+        break;
+    case BRIG_TYPE_Q5_K:
+        chain_k(BRIG_TYPE_Q5_K, 176, p, x, first, n_tokens, col, acc);
         break;
     default:
         chain_Q8_0(p, x, first, n_tokens, col, n_groups, acc);

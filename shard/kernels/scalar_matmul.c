@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "proto/base/half.h"
+#include "proto/model/type_k.h"
 
 enum { CHUNK_COLS = 256 };
 
@@ -21,7 +22,7 @@ struct product {
     const int32_t *sum;
 };
 
-/* The integers of one 32-column block, fixed offset included; its scale, and its minimum with the type's sign
+/* The integers of 32 columns, fixed offset included; its scale, and its minimum with the type's sign
  * where it has one. */
 struct group {
     int v[32];
@@ -80,13 +81,35 @@ static void group_read(enum brig_type_id id, const uint8_t *block, struct group 
     }
 }
 
+/* Group g of a block of Q4_K or Q5_K. */
+static void group_read_k(enum brig_type_id id, const uint8_t *block, unsigned g, struct group *ret)
+{
+    const uint8_t *q = block + (id == BRIG_TYPE_Q5_K ? 48 : 16) + g / 2 * 32, *fifth = block + 16;
+    unsigned scale, min;
+    brig_k_scale_min(block + 4, g, &scale, &min);
+    ret->d = brig_f16_to_f32(brig_load_u16(block)) * (float)scale;
+    ret->m = -(brig_f16_to_f32(brig_load_u16(block + 2)) * (float)min);
+    ret->has_min = true;
+    for (int i = 0; i < 32; i++) {
+        ret->v[i] = (q[i] >> (g % 2 * 4)) & 15;
+        if (id == BRIG_TYPE_Q5_K)
+            ret->v[i] |= ((fifth[i] >> g) & 1) << 4;
+    }
+}
+
 static float integer_chain(const struct product *p, uint64_t col, uint64_t end)
 {
+    const struct brig_type *type = p->w->type;
+    unsigned in_block = type->block_elems / BRIG_ACT_GROUP;
     float acc = 0.0f;
     for (; col < end; col += BRIG_ACT_GROUP) {
         uint64_t n = col / BRIG_ACT_GROUP;
+        const uint8_t *block = p->row + n / in_block * type->block_bytes;
         struct group g;
-        group_read(p->w->type->id, p->row + n * p->w->type->block_bytes, &g);
+        if (in_block == 1)
+            group_read(type->id, block, &g);
+        else
+            group_read_k(type->id, block, (unsigned)(n % in_block), &g);
         int32_t isum = 0;
         for (int i = 0; i < 32; i++)
             isum += g.v[i] * p->q[col + (unsigned)i];
