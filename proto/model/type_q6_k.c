@@ -33,6 +33,6 @@ const struct brig_type brig_type_q6_k = {
     .gguf_id = 14,
     .block_elems = ELEMS,
     .block_bytes = BYTES,
-    .group = 0,
+    .group = 16,
     .dequant = dequant,
 };

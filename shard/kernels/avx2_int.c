@@ -1,8 +1,8 @@
 /*
  * Integer products with AVX2: bytes are multiplied in pairs into 16 bits and only then widened. That is exact
  * because nothing can pass 16 bits: two 5-bit weights give at most 2 * 31 * 127 = 7874, so 4 steps fit; two
- * of Q8_0, taken as magnitude times signed activation, at most 2 * 128 * 127 = 32512. Called by
- * brig_panel_matmul.
+ * 6-bit ones 2 * 63 * 127 = 16002, so 2 steps fit; two of Q8_0, taken as magnitude times signed activation,
+ * at most 2 * 128 * 127 = 32512. Called by brig_panel_matmul.
  */
 #include "shard/kernels/avx2.h"
 
@@ -105,6 +105,33 @@ static inline __attribute__((always_inline)) void chain_k(enum brig_type_id id, 
     tokens(id, &s, x, first, n_tokens, col, BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP, acc);
 }
 
+/* A chunk is one block of Q6_K: groups of 16 columns. */
+static void chain_q6_k(struct brig_panel p, const struct brig_act *x, size_t first, unsigned n_tokens,
+                       size_t col, float *acc)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    struct brig_avx2_group16 s[BRIG_PANEL_CHUNK_INT / 16];
+    if (n_tokens == 1)
+        fetch(p.ahead, 210 * 8);
+    brig_avx2_read_q6_k(p.base, p.stride, s);
+    for (unsigned t = 0; t < n_tokens; t++) {
+        size_t at = (first + t) * x->cols + col;
+        __m256 a = _mm256_load_ps(acc + 8 * t);
+        for (unsigned g = 0; g < BRIG_PANEL_CHUNK_INT / 16; g++) {
+            const int8_t *q = x->q + at + 16 * g;
+            __m256i isum = _mm256_set1_epi32(-32 * x->sum[at / 16 + g]);
+            for (int c = 0; c < 4; c += 2) {
+                __m256i sum16 = _mm256_add_epi16(_mm256_maddubs_epi16(s[g].u[c], four(q + 4 * c)),
+                                                 _mm256_maddubs_epi16(s[g].u[c + 1], four(q + 4 * c + 4)));
+                isum = _mm256_add_epi32(isum, _mm256_madd_epi16(sum16, ones));
+            }
+            __m256 dx = _mm256_set1_ps(x->d[at / BRIG_ACT_GROUP + g / 2]);
+            a = _mm256_fmadd_ps(_mm256_cvtepi32_ps(isum), _mm256_mul_ps(s[g].d, dx), a);
+        }
+        _mm256_store_ps(acc + 8 * t, a);
+    }
+}
+
 void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
                          unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
 {
@@ -127,6 +154,9 @@ void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct
         break;
     case BRIG_TYPE_Q5_K:
         chain_k(BRIG_TYPE_Q5_K, 176, p, x, first, n_tokens, col, acc);
+        break;
+    case BRIG_TYPE_Q6_K:
+        chain_q6_k(p, x, first, n_tokens, col, acc);
         break;
     default:
         chain(BRIG_TYPE_Q8_0, 34, p, x, first, n_tokens, col, n_groups, acc);

@@ -175,4 +175,38 @@ brig_avx512_read_k(enum brig_type_id id, const uint8_t *p, size_t stride, struct
     }
 }
 
+/* 16 columns of 16 rows with one scale: unsigned bytes, a value being byte - 32. */
+struct brig_avx512_group16 {
+    __m512i u[4];
+    __m512 d;
+};
+
+/* Read one block of Q6_K of 16 rows: 16 groups. */
+static inline void brig_avx512_read_q6_k(const uint8_t *p, size_t stride, struct brig_avx512_group16 b[16])
+{
+    const __m512i low4 = _mm512_set1_epi8(15), pair = _mm512_set1_epi8(0x30);
+    __m512i low[4], high[4], scales[4];
+    /* The last two bytes of the block, read with the two before them, so that nothing behind it is. */
+    __m512 d = brig_avx512_half(
+        _mm512_srli_epi32(_mm512_i32gather_epi32(brig_avx512_offsets(stride), p + 206, 1), 16));
+    brig_avx512_transpose(p + 192, stride, scales);
+    for (int k = 0; k < 8; k++) { /* 16 bytes: low halves are group g, high halves group g + 4 */
+        int g = k / 4 * 8 + k % 4;
+        brig_avx512_transpose(p + 16 * k, stride, low);
+        brig_avx512_transpose(p + 128 + k / 4 * 32 + k % 2 * 16, stride, high);
+        for (int c = 0; c < 4; c++) {
+            __m512i pairs =
+                _mm512_srli_epi32(high[c], k % 4 / 2 * 2); /* group g's lowest, g + 4's at bit 4 */
+            b[g].u[c] = _mm512_or_si512(_mm512_and_si512(low[c], low4),
+                                        _mm512_and_si512(_mm512_slli_epi32(pairs, 4), pair));
+            b[g + 4].u[c] = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(low[c], 4), low4),
+                                            _mm512_and_si512(pairs, pair));
+        }
+    }
+    for (int g = 0; g < 16; g++) {
+        __m512i scale = _mm512_srai_epi32(_mm512_slli_epi32(scales[g / 4], 24 - g % 4 * 8), 24);
+        b[g].d = _mm512_mul_ps(d, _mm512_cvtepi32_ps(scale));
+    }
+}
+
 #endif

@@ -147,6 +147,41 @@ static inline __attribute__((always_inline)) void chain_k(enum brig_type_id id, 
     tiles(id, &s, x, first, n_tokens, col, BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP, acc);
 }
 
+/* tile for Q6_K, groups of 16 columns. */
+static inline __attribute__((always_inline)) void tile_16(const int N, const struct brig_avx512_group16 *s,
+                                                          struct token x, size_t cols, float *acc)
+{
+    __m512 a[8];
+    for (int k = 0; k < N; k++)
+        a[k] = _mm512_load_ps(acc + 16 * k);
+    for (unsigned g = 0; g < BRIG_PANEL_CHUNK_INT / 16; g++)
+        for (int k = 0; k < N; k++) {
+            const int8_t *q = x.q + (size_t)k * cols + 16 * g;
+            float dx = x.d[(size_t)k * (cols / BRIG_ACT_GROUP) + g / 2];
+            __m512i isum = _mm512_set1_epi32(-32 * x.sum[(size_t)k * (cols / 16) + g]);
+            for (int c = 0; c < 4; c++)
+                isum = _mm512_dpbusd_epi32(isum, s[g].u[c], four(q + 4 * c));
+            a[k] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum), _mm512_mul_ps(s[g].d, _mm512_set1_ps(dx)), a[k]);
+        }
+    for (int k = 0; k < N; k++)
+        _mm512_store_ps(acc + 16 * k, a[k]);
+}
+
+/* A chunk is one block of Q6_K. */
+static void chain_q6_k(struct brig_panel p, const struct brig_act *x, size_t first, unsigned n_tokens,
+                       size_t col, float *acc)
+{
+    struct brig_avx512_group16 s[BRIG_PANEL_CHUNK_INT / 16];
+    unsigned t = 0;
+    if (n_tokens == 1)
+        fetch(p.ahead, 210 * BRIG_PANEL_ROWS);
+    brig_avx512_read_q6_k(p.base, p.stride, s);
+    for (; t + 8 <= n_tokens; t += 8)
+        tile_16(8, s, token_at(x, first + t, col), x->cols, acc + 16 * t);
+    for (; t < n_tokens; t++)
+        tile_16(1, s, token_at(x, first + t, col), x->cols, acc + 16 * t);
+}
+
 #define CHAIN(ID, block_bytes)                                                                               \
     static void chain_##ID(struct brig_panel p, const struct brig_act *x, size_t first, unsigned n_tokens,   \
                            size_t col, unsigned n_groups, float *acc)                                        \
@@ -184,6 +219,9 @@ void brig_avx512_chain_int(enum brig_type_id id, struct brig_panel p, const stru
         break;
     case BRIG_TYPE_Q5_K:
         chain_k(BRIG_TYPE_Q5_K, 176, p, x, first, n_tokens, col, acc);
+        break;
+    case BRIG_TYPE_Q6_K:
+        chain_q6_k(p, x, first, n_tokens, col, acc);
         break;
     default:
         chain_Q8_0(p, x, first, n_tokens, col, n_groups, acc);

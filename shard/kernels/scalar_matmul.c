@@ -97,6 +97,26 @@ static void group_read_k(enum brig_type_id id, const uint8_t *block, unsigned g,
     }
 }
 
+/* The types whose scales belong to 16 columns: Q6_K. */
+static float integer_chain_16(const struct product *p, uint64_t col, uint64_t end)
+{
+    const struct brig_type *type = p->w->type;
+    float acc = 0.0f;
+    for (; col < end; col += 16) {
+        const uint8_t *block = p->row + col / type->block_elems * type->block_bytes;
+        unsigned g = (unsigned)(col % type->block_elems) / 16;
+        const uint8_t *low = block + g / 8 * 64 + g % 4 * 16, *high = block + 128 + g / 8 * 32 + g % 2 * 16;
+        int32_t isum = 0;
+        for (unsigned i = 0; i < 16; i++) {
+            int v = ((low[i] >> (g % 8 / 4 * 4)) & 15) | ((high[i] >> (g % 8 / 2 * 2)) & 3) << 4;
+            isum += (v - 32) * p->q[col + i];
+        }
+        float d = brig_f16_to_f32(brig_load_u16(block + 208)) * (float)(int8_t)block[192 + g];
+        acc = fmaf((float)isum, d * p->d[col / BRIG_ACT_GROUP], acc);
+    }
+    return acc;
+}
+
 static float integer_chain(const struct product *p, uint64_t col, uint64_t end)
 {
     const struct brig_type *type = p->w->type;
@@ -144,7 +164,9 @@ static float unit_tree(const struct product *p, uint64_t first, uint64_t n)
     }
     uint64_t col = first * p->w->unit_cols;
     uint64_t end = p->w->cols - col < p->w->unit_cols ? p->w->cols : col + p->w->unit_cols;
-    return p->q != NULL ? integer_chain(p, col, end) : float_chain(p, col, end);
+    if (p->q == NULL)
+        return float_chain(p, col, end);
+    return p->w->type->group == 16 ? integer_chain_16(p, col, end) : integer_chain(p, col, end);
 }
 
 void brig_scalar_matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
