@@ -391,6 +391,86 @@ static void missing_bytes_are_unknown_or_named(void **state)
     brig_tokenizer_free(t);
 }
 
+/* SentencePiece by hand: scores and their ties, words, bytes and unknown text, added tokens. */
+static const struct brig_str spm_tokens[] = {STR("<unk>"),
+                                             STR("<s>"),
+                                             STR("a"),
+                                             STR("b"),
+                                             STR("aa"),
+                                             STR("ab"),
+                                             STR("aab"),
+                                             STR("\xe2\x96\x81"),
+                                             STR("<0x2B>"),
+                                             STR("ba"),
+                                             STR("  "),
+                                             STR("<0x7A>"),
+                                             STR("\xe2\x96\x81"
+                                                 "a")};
+static const int32_t spm_types[] = {2, 3, 1, 1, 1, 1, 1, 1, 6, 1, 4, 1, 1};
+static const float spm_scores[] = {0, 0, -9, -9, -1, -1, 2.5f, -9, 0, -0.5f, 0, -9, -3};
+
+static void scores_decide_and_ties_go_left(void **state)
+{
+    (void)state;
+    struct brig_vocab v = {
+        .model = STR("llama"), .n_tokens = N_OF(spm_tokens), .tokens = spm_tokens, .types = spm_types};
+    v.scores = spm_scores;
+    v.unk = 0;
+    v.bos = v.eos = v.eot = v.pad = -1;
+    static const struct {
+        const char *text;
+        unsigned flags;
+        bool prefix;
+        uint32_t n, ids[8];
+    } cases[] = {
+        {"aaa", 0, false, 2, {4, 2}},      /* a tie: the left pair */
+        {"aab", 0, false, 1, {6}},         /* aa first, then the better aab */
+        {"aba", 0, false, 2, {2, 9}},      /* ba is better than ab */
+        {"a+a", 0, false, 3, {2, 8, 2}},   /* a byte token */
+        {"axyzb", 0, false, 3, {2, 0, 3}}, /* no byte token: one unknown token for the run */
+        {"a", 0, true, 1, {12}},           /* with the space before it */
+        {"a  b", PLAIN, false, 3, {2, 10, 3}},
+        {"<s>a", PLAIN, true, 2, {1, 12}},
+        {"", PLAIN, true, 0, {0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct brig_tokenizer *t;
+        struct brig_ids ids = {0};
+        v.add_space_prefix = cases[i].prefix;
+        assert_int_equal(brig_tokenizer_new(&t, &v, NULL, NULL), 0);
+        assert_int_equal(
+            brig_tokenizer_encode(t, cases[i].text, strlen(cases[i].text), cases[i].flags, &ids, NULL), 0);
+        assert_int_equal(ids.n, cases[i].n);
+        if (ids.n > 0)
+            assert_memory_equal(ids.v, cases[i].ids, ids.n * sizeof ids.v[0]);
+        brig_ids_release(&ids);
+        brig_tokenizer_free(t);
+    }
+}
+
+static void what_scores_cannot_spell_is_named(void **state)
+{
+    (void)state;
+    struct brig_vocab v = {
+        .model = STR("llama"), .n_tokens = N_OF(spm_tokens), .tokens = spm_tokens, .types = spm_types};
+    float scores[N_OF(spm_scores)];
+    memcpy(scores, spm_scores, sizeof scores);
+    v.scores = scores;
+    v.bos = v.eos = v.eot = v.pad = -1;
+    struct brig_tokenizer *t;
+    struct brig_ids ids = {0};
+    struct brig_fail fail = {0};
+    v.unk = -1;
+    assert_int_equal(brig_tokenizer_new(&t, &v, NULL, NULL), 0);
+    assert_int_equal(brig_tokenizer_encode(t, "az", 2, 0, &ids, &fail), -BRIG_EUNSUPPORTED);
+    assert_int_equal(ids.n, 0);
+    brig_ids_release(&ids);
+    brig_tokenizer_free(t);
+    scores[5] = __builtin_nanf("");
+    assert_int_equal(brig_tokenizer_new(&t, &v, NULL, &fail), -BRIG_EFORMAT);
+    assert_non_null(strstr(fail.text, "token 5"));
+}
+
 static void added_tokens_match_longest_first(void **state)
 {
     (void)state;
@@ -695,6 +775,8 @@ int main(void)
         cmocka_unit_test(unknown_kinds_are_named),
         cmocka_unit_test(damaged_merges_are_named),
         cmocka_unit_test(missing_bytes_are_unknown_or_named),
+        cmocka_unit_test(scores_decide_and_ties_go_left),
+        cmocka_unit_test(what_scores_cannot_spell_is_named),
         cmocka_unit_test(added_tokens_match_longest_first),
         cmocka_unit_test(merging_is_the_definition),
         cmocka_unit_test(long_words_are_quick),
