@@ -104,13 +104,14 @@ demo: ## packages, build, model, and an answer from a real model in shard proces
 
 # ---- tests ----
 
-TOKENIZER_FIXTURES := build/fixtures/tok_gpt2.gguf build/fixtures/tok_tiny_bpe517.gguf build/fixtures/tok_tiny_bpe1031.gguf
+TOKENIZER_FIXTURES := build/fixtures/tok_gpt2.gguf build/fixtures/tok_tiny_bpe517.gguf build/fixtures/tok_tiny_bpe1031.gguf \
+	build/fixtures/tok_tiny_spm517.gguf
 build/fixtures/tok_gpt2.gguf: PRE := gpt-2
 build/fixtures/tok_tiny_bpe517.gguf: PRE := qwen2
 build/fixtures/tok_tiny_bpe1031.gguf: PRE := llama-bpe
 $(TOKENIZER_FIXTURES): build/fixtures/tok_%.gguf: tests/fixtures/make_tokenizer_gguf.py $(wildcard tests/fixtures/tokenizers/*/*)
 	@mkdir -p $(@D)
-	$(PYTHON) $< tests/fixtures/tokenizers/$* $@ --pre $(PRE)
+	$(PYTHON) $< tests/fixtures/tokenizers/$* $@ $(addprefix --pre ,$(PRE))
 
 .PHONY: fixtures
 fixtures: $(TOKENIZER_FIXTURES)

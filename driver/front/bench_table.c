@@ -102,6 +102,8 @@ int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *f
             "start: %.2f ms median, %.2f ms p95 of %u starts, from spawn to first frame back (%u shards)\n",
             (double)brig_percentile(t->starts_ns, t->n_starts, 50) / 1e6,
             (double)brig_percentile(t->starts_ns, t->n_starts, 95) / 1e6, t->n_starts, t->starts_shards);
+    if (t->tokenize_mb_s > 0)
+        printf("tokenize: %.1f MB/s of made-up text, one thread\n", t->tokenize_mb_s);
     return fflush(stdout) != 0 ? brig_fail_errno(fail, BRIG_EIO, "standard output") : 0;
 }
 
@@ -170,6 +172,7 @@ int brig_bench_table_json(const struct brig_bench_table *t, const char *path, st
     json_object_set_new(o, "probe_bytes_s", json_real(bandwidth(t)));
     json_object_set_new(o, "hop_cost_us", hop_cost(t, &few, &many, &us) ? json_real(us) : json_null());
     json_object_set_new(o, "starts", t->n_starts > 0 ? starts_json(t) : json_null());
+    json_object_set_new(o, "tokenize_mb_s", t->tokenize_mb_s > 0 ? json_real(t->tokenize_mb_s) : json_null());
     int r = brig_json_write(o, path, fail);
     json_decref(o);
     return r;

@@ -22,6 +22,7 @@ struct brig_bench_table {
     uint64_t bytes_per_token;
     unsigned n_starts, starts_shards; /* 0: no mode starts processes for a pass */
     uint64_t *starts_ns;
+    double tokenize_mb_s; /* 0: the model has no tokenizer that is known */
 };
 
 /* To standard output. */

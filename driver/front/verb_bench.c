@@ -9,6 +9,7 @@
 #include "driver/front/option.h"
 #include "driver/front/progress.h"
 #include "driver/front/verb.h"
+#include "driver/run/bench_tokenizer.h"
 #include "driver/run/probe.h"
 #include "driver/run/report.h"
 #include "proto/base/mem.h"
@@ -125,6 +126,18 @@ static int measure_starts(struct brig_bench_table *t, const struct brig_bench_op
     return brig_bench_starts(o, most->config, N_STARTS, t->starts_ns, fail);
 }
 
+/* A tokenizer that is not there or not known is no reason to measure nothing else. */
+static int measure_tokenizer(const struct brig_lineup *l, struct brig_bench_table *t, struct brig_fail *fail)
+{
+    struct brig_tokenizer *tokenizer = NULL;
+    struct brig_fail why = {0};
+    if (brig_tokenizer_new(&tokenizer, &l->model->vocab, l->settings->pre, &why) < 0)
+        return 0;
+    int r = brig_bench_tokenizer(tokenizer, &t->tokenize_mb_s, fail);
+    brig_tokenizer_free(tokenizer);
+    return r;
+}
+
 static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
@@ -151,7 +164,9 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
     t->bytes_per_token = brig_report_bytes_per_token(l->model, l->embed);
     r = measure(t, &o, &bar, fail);
     brig_progress_wipe(&bar);
-    return r < 0 ? r : measure_starts(t, &o, fail);
+    if (r == 0)
+        r = measure_starts(t, &o, fail);
+    return r < 0 ? r : measure_tokenizer(l, t, fail);
 }
 
 static int run(const struct brig_settings *s, struct brig_fail *fail)
@@ -181,7 +196,8 @@ const struct brig_verb brig_verb_bench = {
     .about =
         "Every combination of mode and number of shards generates tokens after the same made-up prompt;\n"
         "they take turns, and medians are printed, beside a read-once probe of the memory's bandwidth\n"
-        "taken in the same run. Starts of processes are timed when a mode is among them that needs them.\n"
+        "taken in the same run. Starts of processes are timed when a mode is among them that needs them,\n"
+        "and the tokenizer when the model has one.\n"
         "The model needs no tokenizer.\n"
         "\n"
         "examples:\n"

@@ -30,6 +30,11 @@ struct brig_tokenizer_kind {
     /* Append the bytes that a token stands for; only for ids inside the vocabulary that are neither control
      * nor user defined. */
     int (*piece)(void *state, uint32_t id, struct brig_buf *out);
+    /* As piece, for user defined tokens; NULL: they stand for their spelling. */
+    int (*user_piece)(void *state, uint32_t id, struct brig_buf *out);
+    /* How many bytes at the start of this token's piece encode put before the text, when the token is the
+     * first of it. NULL: encode puts none. */
+    size_t (*lead)(void *state, uint32_t id);
 };
 
 #endif

@@ -171,6 +171,12 @@ static int fill_symbols(struct gpt2 *g, const char *piece, size_t n, struct brig
     return 0;
 }
 
+static uint32_t rank_of_pair(const void *ctx, const struct brig_merge *m, uint32_t i, uint32_t right)
+{
+    const struct gpt2 *g = ctx;
+    return brig_pairmap_get(&g->ranks, m->ids[i], m->ids[right]);
+}
+
 /* The token that a whole piece spells, for kinds that take it first. */
 static uint32_t find_whole(struct gpt2 *g, const char *piece, size_t n)
 {
@@ -204,7 +210,7 @@ static int encode_piece(void *ctx, const char *piece, size_t n, struct brig_fail
     int r = fill_symbols(g, piece, n, fail);
     if (r < 0)
         return r;
-    size_t left = brig_merge_run(&g->merge, n, &g->ranks, g->made);
+    size_t left = brig_merge_run(&g->merge, n, rank_of_pair, g, g->made);
     for (size_t i = 0; i < left; i++) {
         r = brig_ids_add(c->ids, g->merge.ids[i]);
         if (r < 0)

@@ -1,5 +1,5 @@
 /*
- * Byte-pair merging with a heap of (rank, position). Pairs that have changed since they were pushed are left
+ * Merging of pairs with a heap of (rank, position). Pairs that have changed since they were pushed are left
  * in the heap and known by their rank when they come up. A megabyte of one letter is no special case.
  */
 #include "driver/token/merge.h"
@@ -8,7 +8,7 @@
 #include "proto/base/mem.h"
 
 #define GONE UINT32_MAX /* next[] of a symbol that was merged away */
-#define END  (UINT32_MAX - 1)
+#define END  BRIG_MERGE_END
 
 int brig_merge_reserve(struct brig_merge *m, size_t n)
 {
@@ -72,15 +72,16 @@ static uint64_t pop(struct brig_merge *m)
 }
 
 /* The pair (i, next[i]) is new or has changed. */
-static void look(struct brig_merge *m, uint32_t i, const struct brig_pairmap *ranks)
+static void look(struct brig_merge *m, uint32_t i, brig_merge_rank_fn rank, const void *ctx)
 {
     uint32_t right = m->next[i];
-    m->rank[i] = right == END ? BRIG_NO_ID : brig_pairmap_get(ranks, m->ids[i], m->ids[right]);
-    if (m->rank[i] != BRIG_NO_ID)
+    m->rank[i] = right == END ? BRIG_NO_RANK : rank(ctx, m, i, right);
+    if (m->rank[i] != BRIG_NO_RANK)
         push(m, (uint64_t)m->rank[i] << 32 | i);
 }
 
-size_t brig_merge_run(struct brig_merge *m, size_t n, const struct brig_pairmap *ranks, const uint32_t *made)
+size_t brig_merge_run(struct brig_merge *m, size_t n, brig_merge_rank_fn rank, const void *ctx,
+                      const uint32_t *made)
 {
     if (n == 0)
         return 0;
@@ -90,21 +91,22 @@ size_t brig_merge_run(struct brig_merge *m, size_t n, const struct brig_pairmap 
         m->next[i] = i + 1 == n ? END : i + 1;
     }
     for (uint32_t i = 0; i < n; i++)
-        look(m, i, ranks);
+        look(m, i, rank, ctx);
     while (m->n_heap > 0) {
         uint64_t entry = pop(m);
-        uint32_t i = (uint32_t)entry, rank = (uint32_t)(entry >> 32);
-        if (m->next[i] == GONE || m->rank[i] != rank)
+        uint32_t i = (uint32_t)entry, best = (uint32_t)(entry >> 32);
+        if (m->next[i] == GONE || m->rank[i] != best)
             continue;
         uint32_t right = m->next[i], after = m->next[right];
-        m->ids[i] = made[rank];
+        if (made != NULL)
+            m->ids[i] = made[best];
         m->next[i] = after;
         m->next[right] = GONE;
         if (after != END)
             m->prev[after] = i;
-        look(m, i, ranks);
+        look(m, i, rank, ctx);
         if (m->prev[i] != END)
-            look(m, m->prev[i], ranks);
+            look(m, m->prev[i], rank, ctx);
     }
     size_t left = 0;
     for (uint32_t i = 0; i != END; i = m->next[i])

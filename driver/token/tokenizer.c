@@ -199,13 +199,16 @@ bool brig_tokenizer_piece(struct brig_tokenizer *t, uint32_t id, bool special, c
     *n = 0;
     if (type == BRIG_TOKEN_CONTROL && !special)
         return true;
-    if (type == BRIG_TOKEN_CONTROL || type == BRIG_TOKEN_USER) {
+    int (*piece)(void *, uint32_t, struct brig_buf *) = t->kind->piece;
+    if (type == BRIG_TOKEN_USER)
+        piece = t->kind->user_piece;
+    if (type == BRIG_TOKEN_CONTROL || piece == NULL) {
         *bytes = v->tokens[id].ptr;
         *n = v->tokens[id].len;
         return true;
     }
     brig_buf_clear(&t->piece);
-    if (t->kind->piece(t->state, id, &t->piece) < 0)
+    if (piece(t->state, id, &t->piece) < 0)
         return false;
     if (t->piece.len > 0) {
         *bytes = t->piece.data;
@@ -214,10 +217,18 @@ bool brig_tokenizer_piece(struct brig_tokenizer *t, uint32_t id, bool special, c
     return true;
 }
 
+size_t brig_tokenizer_lead(const struct brig_tokenizer *t, uint32_t id)
+{
+    if (t->kind->lead == NULL || id >= t->vocab->n_tokens)
+        return 0;
+    return t->kind->lead(t->state, id);
+}
+
 int brig_tokenizer_decode(struct brig_tokenizer *t, const uint32_t *ids, size_t n, bool special,
                           struct brig_buf *out, struct brig_fail *fail)
 {
     struct brig_stream s = {0};
+    bool at_start = true; /* nothing has been said yet */
     int r = 0;
     for (size_t i = 0; i < n && r == 0; i++) {
         const char *bytes;
@@ -225,7 +236,9 @@ int brig_tokenizer_decode(struct brig_tokenizer *t, const uint32_t *ids, size_t 
         if (!brig_tokenizer_piece(t, ids[i], special, &bytes, &n_bytes))
             return brig_fail_set(fail, BRIG_EFORMAT, "token id %u is outside the vocabulary of %u tokens",
                                  ids[i], t->vocab->n_tokens);
-        r = brig_stream_add(&s, bytes, n_bytes, out);
+        size_t lead = at_start && n_bytes > 0 ? brig_tokenizer_lead(t, ids[i]) : 0;
+        at_start = at_start && n_bytes == 0;
+        r = brig_stream_add(&s, bytes + lead, n_bytes - lead, out);
     }
     if (r == 0)
         r = brig_stream_finish(&s, out);

@@ -1,6 +1,7 @@
 /*
  * Tokenizers: text to ids and back, from the data in a checkpoint. One registry row per kind
- * (tokenizer.def), one file each; "gpt2" is byte-level BPE (Sennrich et al. 2016 on bytes, as GPT-2 does it).
+ * (tokenizer.def), one file each; "gpt2" is byte-level BPE (Sennrich et al. 2016 on bytes, as GPT-2 does it),
+ * "llama" BPE by scores with byte fallback (Kudo and Richardson 2018, SentencePiece).
  */
 #ifndef BRIG_DRIVER_TOKEN_TOKENIZER_H
 #define BRIG_DRIVER_TOKEN_TOKENIZER_H
@@ -41,7 +42,12 @@ int brig_tokenizer_encode(struct brig_tokenizer *t, const char *text, size_t n, 
  * nothing). false for an id outside the vocabulary. The bytes are borrowed until the next call. */
 bool brig_tokenizer_piece(struct brig_tokenizer *t, uint32_t id, bool special, const char **bytes, size_t *n);
 
-/* Decode a whole list: invalid UTF-8 in the result becomes U+FFFD. */
+/* Bytes at the start of a token's piece that belong to no text that begins with it: the space that encode
+ * puts before a text. */
+size_t brig_tokenizer_lead(const struct brig_tokenizer *t, uint32_t id);
+
+/* Decode a whole list, from the start of a text: without the space that encode put before it. Invalid UTF-8
+ * in the result becomes U+FFFD. */
 int brig_tokenizer_decode(struct brig_tokenizer *t, const uint32_t *ids, size_t n, bool special,
                           struct brig_buf *out, struct brig_fail *fail);
 

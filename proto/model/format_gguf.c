@@ -77,6 +77,7 @@ static void close_gguf(struct brig_model *m)
     brig_free(g->tokens);
     brig_free(g->merges);
     brig_free(g->token_types);
+    brig_free(g->scores);
     brig_free(g);
 }
 

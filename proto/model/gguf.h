@@ -41,6 +41,7 @@ struct brig_gguf {
     struct brig_meta meta;
     struct brig_str *tokens, *merges;
     int32_t *token_types;
+    float *scores;
     struct brig_buf key_text, value_text; /* what meta_at last gave */
 };
 

@@ -51,23 +51,42 @@ static int read_strings(const struct brig_meta *meta, const char *key, struct br
     return 0;
 }
 
-static int read_types(struct brig_gguf *g, struct brig_vocab *v, struct brig_fail *fail)
+/* A copy (the file's may lie at any address) of one number of four bytes for each token, by the name `what`;
+ * *ret stays NULL when the key is absent. */
+static int read_numbers(const struct brig_meta *meta, const char *key, uint32_t elem, uint32_t elem_too,
+                        const char *what, uint32_t n_tokens, void **ret, struct brig_fail *fail)
 {
-    const char *key = "tokenizer.ggml.token_type";
     const struct brig_meta_entry *e = NULL;
-    int r = find_array(&g->meta, key, BRIG_GGUF_I32, BRIG_GGUF_U32, &e, fail);
+    int r = find_array(meta, key, elem, elem_too, &e, fail);
     if (r < 0 || e == NULL)
         return r;
-    if (e->array.n != v->n_tokens)
-        return brig_fail_set(fail, BRIG_EFORMAT,
-                             "a vocabulary that does not fit: %u tokens and %llu token types", v->n_tokens,
-                             (unsigned long long)e->array.n);
-    g->token_types = brig_alloc(v->n_tokens, sizeof *g->token_types);
-    if (g->token_types == NULL)
-        return brig_fail_set(fail, BRIG_ENOMEM, "no memory for %u token types", v->n_tokens);
-    memcpy(g->token_types, e->array.bytes.ptr, (size_t)v->n_tokens * sizeof *g->token_types);
-    v->types = g->token_types;
+    if (e->array.n != n_tokens)
+        return brig_fail_set(fail, BRIG_EFORMAT, "a vocabulary that does not fit: %u tokens and %llu %s",
+                             n_tokens, (unsigned long long)e->array.n, what);
+    void *numbers = brig_alloc(n_tokens, sizeof(uint32_t));
+    if (numbers == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "no memory for %u %s", n_tokens, what);
+    memcpy(numbers, e->array.bytes.ptr, (size_t)n_tokens * sizeof(uint32_t));
+    *ret = numbers;
     return 0;
+}
+
+static int read_types(struct brig_gguf *g, struct brig_vocab *v, struct brig_fail *fail)
+{
+    void *types = NULL;
+    int r = read_numbers(&g->meta, "tokenizer.ggml.token_type", BRIG_GGUF_I32, BRIG_GGUF_U32, "token types",
+                         v->n_tokens, &types, fail);
+    v->types = g->token_types = types;
+    return r;
+}
+
+static int read_scores(struct brig_gguf *g, struct brig_vocab *v, struct brig_fail *fail)
+{
+    void *scores = NULL;
+    int r = read_numbers(&g->meta, "tokenizer.ggml.scores", BRIG_GGUF_F32, BRIG_GGUF_F32, "scores",
+                         v->n_tokens, &scores, fail);
+    v->scores = g->scores = scores;
+    return r;
 }
 
 static int read_id(const struct brig_meta *meta, const char *key, int64_t *ret, struct brig_fail *fail)
@@ -116,7 +135,8 @@ int brig_gguf_read_vocab(struct brig_gguf *g, struct brig_model *m, struct brig_
     brig_meta_str(meta, "tokenizer.chat_template", &v->chat_template);
     if ((r = read_strings(meta, "tokenizer.ggml.tokens", &g->tokens, &v->n_tokens, fail)) < 0 ||
         (r = read_strings(meta, "tokenizer.ggml.merges", &g->merges, &v->n_merges, fail)) < 0 ||
-        (r = read_types(g, v, fail)) < 0 || (r = read_ids(meta, v, fail)) < 0)
+        (r = read_types(g, v, fail)) < 0 || (r = read_scores(g, v, fail)) < 0 ||
+        (r = read_ids(meta, v, fail)) < 0)
         return r;
     v->tokens = g->tokens;
     v->merges = g->merges;
@@ -124,5 +144,7 @@ int brig_gguf_read_vocab(struct brig_gguf *g, struct brig_model *m, struct brig_
     v->add_bos = brig_str_eq(v->model, "llama") || brig_str_eq(v->pre, "llama-bpe");
     brig_meta_bool(meta, "tokenizer.ggml.add_bos_token", &v->add_bos);
     brig_meta_bool(meta, "tokenizer.ggml.add_eos_token", &v->add_eos);
+    v->add_space_prefix = true;
+    brig_meta_bool(meta, "tokenizer.ggml.add_space_prefix", &v->add_space_prefix);
     return 0;
 }

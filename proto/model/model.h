@@ -44,10 +44,13 @@ struct brig_vocab {
     const struct brig_str *tokens;
     const int32_t *types; /* [n_tokens] GGUF token types (1 normal, 2 unknown, 3 control, 4 user defined,
                              5 unused, 6 byte), NULL when not stated */
+    const float
+        *scores; /* [n_tokens] the higher, the sooner a pair becomes this token; NULL when not stated */
     uint32_t n_merges;
     const struct brig_str *merges;   /* "left right" */
     int64_t bos, eos, eot, pad, unk; /* -1 when not stated */
     bool add_bos, add_eos;
+    bool add_space_prefix;         /* SentencePiece: a space before the text; true when not stated */
     struct brig_str chat_template; /* len 0: none */
 };
 

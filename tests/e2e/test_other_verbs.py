@@ -42,6 +42,7 @@ def test_bench(world):
         assert word in result.out.lower(), word
     j = json.loads(path.read_text())
     text = json.dumps(j)
+    assert "tokenize:" in result.out and j["tokenize_mb_s"] > 0
     for word in ("decode_tok_s", "prefill_tok_s", "hop_us_p50", "pss_peak_bytes", "bytes_per_token"):
         assert word in text, word
 
@@ -55,7 +56,8 @@ def test_bench_needs_no_tokenizer(world):
     path.write_bytes(g.bytes())
     world.good("inspect", path)
     world.good("logits", path, "--ids", "1 2 3", "--out", world.folder / "o.npy", "-q")
-    world.good("bench", path, "--modes", "warm", "--shards", "2", "-p", "4", "-n", "2", "--repeat", "1", timeout=60)
+    mute = world.good("bench", path, "--modes", "warm", "--shards", "2", "-p", "4", "-n", "2", "--repeat", "1", timeout=60)
+    assert "tokenize:" not in mute.out
     world.refused("run", path, "-p", "x", says="no tokenizer")
 
 

@@ -25,7 +25,7 @@
 #define SMOLLM2 "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 struct set {
-    const char *name, *pre;
+    const char *name, *pre; /* pre NULL: SentencePiece, whose fixture knows no added tokens in text */
     struct brig_model *model;
     struct brig_tokenizer *t;
     json_t *cases;
@@ -35,6 +35,7 @@ static struct set sets[] = {
     {.name = "gpt2", .pre = "gpt-2"},
     {.name = "tiny_bpe517", .pre = "qwen2"},
     {.name = "tiny_bpe1031", .pre = "llama-bpe"},
+    {.name = "tiny_spm517"},
 };
 #define N_SETS (sizeof sets / sizeof sets[0])
 
@@ -115,8 +116,15 @@ static void every_case_encodes(void **state)
         {
             json_t *text = json_object_get(c, "text"), *with = json_object_get(c, "ids_special");
             json_t *ids = json_object_get(c, "ids");
-            check_encode(&sets[i], json_string_value(text), json_string_length(text), PLAIN, ids);
-            check_encode(&sets[i], json_string_value(text), json_string_length(text), PLAIN | BRIG_ENCODE_BOS,
+            unsigned flags = sets[i].pre != NULL ? PLAIN : 0;
+            check_encode(&sets[i], json_string_value(text), json_string_length(text), flags, ids);
+            if (sets[i].model->vocab.add_bos && with == NULL) {
+                json_t *bos = json_pack("[I]", (json_int_t)sets[i].model->vocab.bos);
+                json_array_extend(bos, ids);
+                json_object_set_new(c, "ids_special", bos);
+                with = bos;
+            }
+            check_encode(&sets[i], json_string_value(text), json_string_length(text), flags | BRIG_ENCODE_BOS,
                          with != NULL ? with : ids);
         }
     }
@@ -162,6 +170,8 @@ static void every_case_is_cut_in_the_same_places(void **state)
     for (size_t i = 0; i < N_SETS; i++) {
         struct brig_pretoken *pre;
         struct brig_buf normal = {0};
+        if (sets[i].pre == NULL)
+            continue;
         assert_int_equal(brig_pretoken_new(&pre, (struct brig_str){sets[i].pre, strlen(sets[i].pre)}, NULL),
                          0);
         size_t at, n_checked = 0;
@@ -236,7 +246,9 @@ static void check_stream(struct set *s, const json_t *ids, const json_t *prefixe
         size_t n;
         assert_true(brig_tokenizer_piece(s->t, (uint32_t)json_integer_value(json_array_get(ids, i)), true,
                                          &bytes, &n));
-        assert_int_equal(brig_stream_add(&stream, bytes, n, &out), 0);
+        size_t lead =
+            i == 0 ? brig_tokenizer_lead(s->t, (uint32_t)json_integer_value(json_array_get(ids, 0))) : 0;
+        assert_int_equal(brig_stream_add(&stream, bytes + lead, n - lead, &out), 0);
         const json_t *whole = json_array_get(prefixes, i);
         size_t held = stream.n_held > 0 ? BRIG_UTF8_REPLACEMENT_BYTES : 0;
         assert_int_equal(out.len + held, json_string_length(whole));
@@ -266,7 +278,7 @@ static void special_spellings_can_be_plain_text(void **state)
 {
     (void)state;
     for (size_t i = 0; i < N_SETS; i++) {
-        const char *text = "a<|endoftext|>b";
+        const char *text = sets[i].pre != NULL ? "a<|endoftext|>b" : "a</s>b";
         struct brig_ids special = {0}, plain = {0};
         struct brig_buf out = {0};
         assert_int_equal(brig_tokenizer_encode(sets[i].t, text, strlen(text), PLAIN, &special, NULL), 0);
@@ -315,9 +327,13 @@ static void unknown_kinds_are_named(void **state)
     assert_non_null(strstr(fail.text, "--pre"));
     assert_int_equal(brig_tokenizer_new(&t, &v, "gpt-2", &fail), 0);
     brig_tokenizer_free(t);
-    v.model = (struct brig_str){"llama", 5};
+    v.model = (struct brig_str){"runes", 5};
     assert_int_equal(brig_tokenizer_new(&t, &v, "gpt-2", &fail), -BRIG_EUNSUPPORTED);
-    assert_non_null(strstr(fail.text, "'llama'"));
+    assert_non_null(strstr(fail.text, "'runes'"));
+    v.model = (struct brig_str){"llama", 5};
+    assert_int_equal(brig_tokenizer_new(&t, &v, "gpt-2", &fail), -BRIG_EUSAGE);
+    assert_int_equal(brig_tokenizer_new(&t, &v, NULL, &fail), -BRIG_EFORMAT);
+    assert_non_null(strstr(fail.text, "tokenizer.ggml.scores"));
     v.n_tokens = 0;
     assert_int_equal(brig_tokenizer_new(&t, &v, NULL, &fail), -BRIG_EUNSUPPORTED);
 }
@@ -373,6 +389,86 @@ static void missing_bytes_are_unknown_or_named(void **state)
     assert_memory_equal(ids.v, want, sizeof want);
     brig_ids_release(&ids);
     brig_tokenizer_free(t);
+}
+
+/* SentencePiece by hand: scores and their ties, words, bytes and unknown text, added tokens. */
+static const struct brig_str spm_tokens[] = {STR("<unk>"),
+                                             STR("<s>"),
+                                             STR("a"),
+                                             STR("b"),
+                                             STR("aa"),
+                                             STR("ab"),
+                                             STR("aab"),
+                                             STR("\xe2\x96\x81"),
+                                             STR("<0x2B>"),
+                                             STR("ba"),
+                                             STR("  "),
+                                             STR("<0x7A>"),
+                                             STR("\xe2\x96\x81"
+                                                 "a")};
+static const int32_t spm_types[] = {2, 3, 1, 1, 1, 1, 1, 1, 6, 1, 4, 1, 1};
+static const float spm_scores[] = {0, 0, -9, -9, -1, -1, 2.5f, -9, 0, -0.5f, 0, -9, -3};
+
+static void scores_decide_and_ties_go_left(void **state)
+{
+    (void)state;
+    struct brig_vocab v = {
+        .model = STR("llama"), .n_tokens = N_OF(spm_tokens), .tokens = spm_tokens, .types = spm_types};
+    v.scores = spm_scores;
+    v.unk = 0;
+    v.bos = v.eos = v.eot = v.pad = -1;
+    static const struct {
+        const char *text;
+        unsigned flags;
+        bool prefix;
+        uint32_t n, ids[8];
+    } cases[] = {
+        {"aaa", 0, false, 2, {4, 2}},      /* a tie: the left pair */
+        {"aab", 0, false, 1, {6}},         /* aa first, then the better aab */
+        {"aba", 0, false, 2, {2, 9}},      /* ba is better than ab */
+        {"a+a", 0, false, 3, {2, 8, 2}},   /* a byte token */
+        {"axyzb", 0, false, 3, {2, 0, 3}}, /* no byte token: one unknown token for the run */
+        {"a", 0, true, 1, {12}},           /* with the space before it */
+        {"a  b", PLAIN, false, 3, {2, 10, 3}},
+        {"<s>a", PLAIN, true, 2, {1, 12}},
+        {"", PLAIN, true, 0, {0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct brig_tokenizer *t;
+        struct brig_ids ids = {0};
+        v.add_space_prefix = cases[i].prefix;
+        assert_int_equal(brig_tokenizer_new(&t, &v, NULL, NULL), 0);
+        assert_int_equal(
+            brig_tokenizer_encode(t, cases[i].text, strlen(cases[i].text), cases[i].flags, &ids, NULL), 0);
+        assert_int_equal(ids.n, cases[i].n);
+        if (ids.n > 0)
+            assert_memory_equal(ids.v, cases[i].ids, ids.n * sizeof ids.v[0]);
+        brig_ids_release(&ids);
+        brig_tokenizer_free(t);
+    }
+}
+
+static void what_scores_cannot_spell_is_named(void **state)
+{
+    (void)state;
+    struct brig_vocab v = {
+        .model = STR("llama"), .n_tokens = N_OF(spm_tokens), .tokens = spm_tokens, .types = spm_types};
+    float scores[N_OF(spm_scores)];
+    memcpy(scores, spm_scores, sizeof scores);
+    v.scores = scores;
+    v.bos = v.eos = v.eot = v.pad = -1;
+    struct brig_tokenizer *t;
+    struct brig_ids ids = {0};
+    struct brig_fail fail = {0};
+    v.unk = -1;
+    assert_int_equal(brig_tokenizer_new(&t, &v, NULL, NULL), 0);
+    assert_int_equal(brig_tokenizer_encode(t, "az", 2, 0, &ids, &fail), -BRIG_EUNSUPPORTED);
+    assert_int_equal(ids.n, 0);
+    brig_ids_release(&ids);
+    brig_tokenizer_free(t);
+    scores[5] = __builtin_nanf("");
+    assert_int_equal(brig_tokenizer_new(&t, &v, NULL, &fail), -BRIG_EFORMAT);
+    assert_non_null(strstr(fail.text, "token 5"));
 }
 
 static void added_tokens_match_longest_first(void **state)
@@ -616,7 +712,8 @@ static void every_row_of_the_tables_works(void **state)
     }
     assert_true(i >= 4);
     assert_string_equal(brig_tokenizer_kind_at(0, &help), "gpt2");
-    assert_null(brig_tokenizer_kind_at(1, NULL));
+    assert_string_equal(brig_tokenizer_kind_at(1, &help), "llama");
+    assert_null(brig_tokenizer_kind_at(2, NULL));
 }
 
 static void smollm2_round_trips(void **state)
@@ -678,6 +775,8 @@ int main(void)
         cmocka_unit_test(unknown_kinds_are_named),
         cmocka_unit_test(damaged_merges_are_named),
         cmocka_unit_test(missing_bytes_are_unknown_or_named),
+        cmocka_unit_test(scores_decide_and_ties_go_left),
+        cmocka_unit_test(what_scores_cannot_spell_is_named),
         cmocka_unit_test(added_tokens_match_longest_first),
         cmocka_unit_test(merging_is_the_definition),
         cmocka_unit_test(long_words_are_quick),

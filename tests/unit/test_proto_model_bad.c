@@ -373,6 +373,13 @@ static void test_vocab(void **state)
     maker_u32(b, 1);
     refuse(k, "a vocabulary that does not fit", "1 token types");
     k = maker_llama(1);
+    maker_add_tokens(k, 8);
+    b = maker_set(k, "tokenizer.ggml.scores", 9);
+    maker_u32(b, 6);
+    maker_u64(b, 1);
+    maker_u32(b, 0);
+    refuse(k, "a vocabulary that does not fit", "1 scores");
+    k = maker_llama(1);
     b = maker_set(k, "tokenizer.ggml.tokens", 9);
     maker_u32(b, 5);
     maker_u64(b, 1);
