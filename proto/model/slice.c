@@ -6,23 +6,26 @@
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
 
+static uint64_t tensor_bytes(const struct brig_model *m, enum brig_role role, uint32_t layer)
+{
+    const struct brig_tensor *t = brig_model_tensor(m, role, layer);
+    return t != NULL ? t->bytes : 0;
+}
+
 static uint64_t cell_bytes(const struct brig_model *m, uint32_t cell)
 {
     uint64_t sum = 0; /* fits: each tensor lies in a file of its own bytes */
     if (cell == m->desc.n_layers)
-        return brig_model_tensor(m, BRIG_ROLE_OUTPUT_NORM, 0)->bytes +
-               brig_model_tensor(m, BRIG_ROLE_OUTPUT, 0)->bytes;
+        return tensor_bytes(m, BRIG_ROLE_OUTPUT_NORM, 0) + tensor_bytes(m, BRIG_ROLE_OUTPUT, 0);
     for (unsigned role = 0; role < BRIG_ROLE_LAYER_COUNT; role++)
-        if (brig_desc_has(&m->desc, (enum brig_role)role))
-            sum += brig_model_tensor(m, (enum brig_role)role, cell)->bytes;
+        sum += tensor_bytes(m, (enum brig_role)role, cell);
     return sum;
 }
 
 /* Bytes that go with every slice that has a layer. */
 static uint64_t layer_extra(const struct brig_model *m)
 {
-    const struct brig_tensor *t = brig_model_tensor(m, BRIG_ROLE_ROPE_FACTORS, 0);
-    return t != NULL ? t->bytes : 0;
+    return tensor_bytes(m, BRIG_ROLE_ROPE_FACTORS, 0);
 }
 
 uint64_t brig_slice_cells_bytes(const struct brig_model *m, struct brig_cells cells)
