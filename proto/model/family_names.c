@@ -5,6 +5,20 @@
 #include <inttypes.h>
 #include <string.h>
 
+static const struct brig_role_name gguf_names[] = {
+    {"attn_norm.weight", BRIG_ROLE_ATTN_NORM},     {"attn_q.weight", BRIG_ROLE_ATTN_Q},
+    {"attn_k.weight", BRIG_ROLE_ATTN_K},           {"attn_v.weight", BRIG_ROLE_ATTN_V},
+    {"attn_output.weight", BRIG_ROLE_ATTN_OUT},    {"ffn_norm.weight", BRIG_ROLE_FFN_NORM},
+    {"ffn_gate.weight", BRIG_ROLE_FFN_GATE},       {"ffn_up.weight", BRIG_ROLE_FFN_UP},
+    {"ffn_down.weight", BRIG_ROLE_FFN_DOWN},       {"attn_q.bias", BRIG_ROLE_ATTN_Q_BIAS},
+    {"attn_k.bias", BRIG_ROLE_ATTN_K_BIAS},        {"attn_v.bias", BRIG_ROLE_ATTN_V_BIAS},
+    {"attn_output.bias", BRIG_ROLE_ATTN_OUT_BIAS}, {"attn_q_norm.weight", BRIG_ROLE_ATTN_Q_NORM},
+    {"attn_k_norm.weight", BRIG_ROLE_ATTN_K_NORM}, {"ffn_gate.bias", BRIG_ROLE_FFN_GATE_BIAS},
+    {"ffn_up.bias", BRIG_ROLE_FFN_UP_BIAS},        {"ffn_down.bias", BRIG_ROLE_FFN_DOWN_BIAS},
+    {"token_embd.weight", BRIG_ROLE_TOKEN_TABLE},  {"rope_freqs.weight", BRIG_ROLE_ROPE_FACTORS},
+    {"output_norm.weight", BRIG_ROLE_OUTPUT_NORM}, {"output.weight", BRIG_ROLE_OUTPUT},
+};
+
 static bool starts_with(struct brig_str s, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -59,7 +73,7 @@ static int give_role(const struct brig_model *m, struct brig_tensor *t, const st
         return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%.*s' belongs to no layer: the model has %u",
                              (int)t->name.len, t->name.ptr, m->desc.n_layers);
     const struct brig_role_name *hit = find(names, n, rest, of_layer);
-    if (hit == NULL)
+    if (hit == NULL || (of_layer && !brig_desc_has(&m->desc, hit->role)))
         return check_unknown(t, fail);
     t->role = hit->role;
     t->layer = layer;
@@ -95,7 +109,7 @@ static int check_layer(const struct brig_model *m, uint32_t layer, const struct 
 {
     int r = 0;
     for (unsigned i = 0; i < n && r == 0; i++) {
-        if (names[i].role >= BRIG_ROLE_LAYER_COUNT)
+        if (!brig_desc_has(&m->desc, names[i].role))
             continue;
         const struct brig_tensor *t = brig_model_tensor(m, names[i].role, layer);
         r = t != NULL ? check_shape(m, t, fail) : missing(&names[i], layer, fail);
@@ -165,4 +179,21 @@ int brig_family_check_vocab(const struct brig_model *m, struct brig_fail *fail)
                                  ", and the token table has %u rows",
                                  ids[i].name, ids[i].id, m->desc.vocab);
     return 0;
+}
+
+int brig_family_finish(struct brig_model *m, struct brig_fail *fail)
+{
+    m->desc.vocab = 1; /* until the token table says it: the other numbers are checked before shapes are */
+    int r = brig_desc_check(&m->desc, fail);
+    if (r == 0)
+        r = brig_family_place(m, gguf_names, sizeof gguf_names / sizeof gguf_names[0], fail);
+    return r < 0 ? r : brig_family_check_vocab(m, fail);
+}
+
+bool brig_family_has(const struct brig_model *m, const char *name)
+{
+    for (unsigned i = 0; i < m->n_tensors; i++)
+        if (brig_str_eq(m->tensors[i].name, name))
+            return true;
+    return false;
 }

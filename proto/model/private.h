@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "proto/model/format.h"
 #include "proto/model/model.h"
 
 /* ---- files (model_file.c) ---- */
@@ -49,13 +50,34 @@ struct brig_role_name {
     enum brig_role role;
 };
 
-/* Give each tensor that `names` [n] knows its role, refuse those that would change the numbers and are not
- * known, check that none is missing and that shapes and types are as desc says. Sets desc.vocab (from the
- * token table) and desc.tied; the rest of desc is filled before. */
+/* Give each tensor that `names` [n] knows, and whose role desc has, its role; refuse those that would change
+ * the numbers and are not known, check that none is missing and that shapes and types are as desc says. Sets
+ * desc.vocab (from the token table) and desc.tied; the rest of desc is filled before. */
 int brig_family_place(struct brig_model *m, const struct brig_role_name *names, unsigned n,
                       struct brig_fail *fail);
 
 /* Ids and arrays of the tokenizer against the token table. */
 int brig_family_check_vocab(const struct brig_model *m, struct brig_fail *fail);
+
+/* The two above for a desc that is filled, with the names that GGUF gives to all families, and
+ * brig_desc_check before. The last step of a family of GGUF. */
+int brig_family_finish(struct brig_model *m, struct brig_fail *fail);
+
+/* The model has a tensor of this name, whole. For what only the tensors say. */
+bool brig_family_has(const struct brig_model *m, const char *name);
+
+/* ---- numbers by the keys that GGUF gives them: "<desc.arch>.<key>" (family_keys.c) ---- */
+
+/* How a key is looked for: its absence is an error, or *ret then keeps what it was set to before. */
+enum brig_presence { BRIG_OPTIONAL, BRIG_REQUIRED };
+
+int brig_family_u32(const struct brig_desc *d, const struct brig_meta *meta, const char *key,
+                    enum brig_presence presence, uint32_t *ret, struct brig_fail *fail);
+int brig_family_f32(const struct brig_desc *d, const struct brig_meta *meta, const char *key,
+                    enum brig_presence presence, float *ret, struct brig_fail *fail);
+
+/* Sizes, heads and rotary embedding, which all families state alike: turned by halves (NEOX) over the whole
+ * head unless the file says less, scores scaled by head_dim^-0.5. Whatever differs is set afterwards. */
+int brig_family_common(struct brig_desc *d, const struct brig_meta *meta, struct brig_fail *fail);
 
 #endif

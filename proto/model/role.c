@@ -5,12 +5,27 @@
 #include <string.h>
 
 static const char *const names[BRIG_ROLE_COUNT] = {
-    [BRIG_ROLE_ATTN_NORM] = "attn_norm",     [BRIG_ROLE_ATTN_Q] = "attn_q",
-    [BRIG_ROLE_ATTN_K] = "attn_k",           [BRIG_ROLE_ATTN_V] = "attn_v",
-    [BRIG_ROLE_ATTN_OUT] = "attn_out",       [BRIG_ROLE_FFN_NORM] = "ffn_norm",
-    [BRIG_ROLE_FFN_GATE] = "ffn_gate",       [BRIG_ROLE_FFN_UP] = "ffn_up",
-    [BRIG_ROLE_FFN_DOWN] = "ffn_down",       [BRIG_ROLE_ROPE_FACTORS] = "rope_factors",
-    [BRIG_ROLE_OUTPUT_NORM] = "output_norm", [BRIG_ROLE_OUTPUT] = "output",
+    [BRIG_ROLE_ATTN_NORM] = "attn_norm",
+    [BRIG_ROLE_ATTN_Q] = "attn_q",
+    [BRIG_ROLE_ATTN_K] = "attn_k",
+    [BRIG_ROLE_ATTN_V] = "attn_v",
+    [BRIG_ROLE_ATTN_OUT] = "attn_out",
+    [BRIG_ROLE_FFN_NORM] = "ffn_norm",
+    [BRIG_ROLE_FFN_GATE] = "ffn_gate",
+    [BRIG_ROLE_FFN_UP] = "ffn_up",
+    [BRIG_ROLE_FFN_DOWN] = "ffn_down",
+    [BRIG_ROLE_ATTN_Q_BIAS] = "attn_q_bias",
+    [BRIG_ROLE_ATTN_K_BIAS] = "attn_k_bias",
+    [BRIG_ROLE_ATTN_V_BIAS] = "attn_v_bias",
+    [BRIG_ROLE_ATTN_OUT_BIAS] = "attn_out_bias",
+    [BRIG_ROLE_ATTN_Q_NORM] = "attn_q_norm",
+    [BRIG_ROLE_ATTN_K_NORM] = "attn_k_norm",
+    [BRIG_ROLE_FFN_GATE_BIAS] = "ffn_gate_bias",
+    [BRIG_ROLE_FFN_UP_BIAS] = "ffn_up_bias",
+    [BRIG_ROLE_FFN_DOWN_BIAS] = "ffn_down_bias",
+    [BRIG_ROLE_ROPE_FACTORS] = "rope_factors",
+    [BRIG_ROLE_OUTPUT_NORM] = "output_norm",
+    [BRIG_ROLE_OUTPUT] = "output",
     [BRIG_ROLE_TOKEN_TABLE] = "token_table",
 };
 
@@ -21,8 +36,45 @@ const char *brig_role_name(enum brig_role role)
 
 bool brig_role_is_vector(enum brig_role role)
 {
-    return role == BRIG_ROLE_ATTN_NORM || role == BRIG_ROLE_FFN_NORM || role == BRIG_ROLE_OUTPUT_NORM ||
-           role == BRIG_ROLE_ROPE_FACTORS;
+    switch (role) {
+    case BRIG_ROLE_ATTN_NORM:
+    case BRIG_ROLE_FFN_NORM:
+    case BRIG_ROLE_ATTN_Q_BIAS:
+    case BRIG_ROLE_ATTN_K_BIAS:
+    case BRIG_ROLE_ATTN_V_BIAS:
+    case BRIG_ROLE_ATTN_OUT_BIAS:
+    case BRIG_ROLE_ATTN_Q_NORM:
+    case BRIG_ROLE_ATTN_K_NORM:
+    case BRIG_ROLE_FFN_GATE_BIAS:
+    case BRIG_ROLE_FFN_UP_BIAS:
+    case BRIG_ROLE_FFN_DOWN_BIAS:
+    case BRIG_ROLE_OUTPUT_NORM:
+    case BRIG_ROLE_ROPE_FACTORS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool brig_desc_has(const struct brig_desc *d, enum brig_role role)
+{
+    switch (role) {
+    case BRIG_ROLE_ATTN_Q_BIAS:
+    case BRIG_ROLE_ATTN_K_BIAS:
+    case BRIG_ROLE_ATTN_V_BIAS:
+        return d->qkv_bias;
+    case BRIG_ROLE_ATTN_OUT_BIAS:
+        return d->out_bias;
+    case BRIG_ROLE_ATTN_Q_NORM:
+    case BRIG_ROLE_ATTN_K_NORM:
+        return d->qk_norm != BRIG_QK_NORM_NONE;
+    case BRIG_ROLE_FFN_GATE_BIAS:
+    case BRIG_ROLE_FFN_UP_BIAS:
+    case BRIG_ROLE_FFN_DOWN_BIAS:
+        return d->mlp_bias;
+    default:
+        return role < BRIG_ROLE_LAYER_COUNT;
+    }
 }
 
 bool brig_role_takes(enum brig_role role, const struct brig_type *type)
@@ -43,6 +95,23 @@ void brig_role_shape(const struct brig_desc *d, enum brig_role role, uint64_t *r
     case BRIG_ROLE_ATTN_V:
         *rows = kv_heads;
         break;
+    case BRIG_ROLE_ATTN_Q_BIAS:
+        *cols = heads;
+        break;
+    case BRIG_ROLE_ATTN_K_BIAS:
+    case BRIG_ROLE_ATTN_V_BIAS:
+        *cols = kv_heads;
+        break;
+    case BRIG_ROLE_ATTN_Q_NORM:
+        *cols = d->qk_norm == BRIG_QK_NORM_WHOLE ? heads : d->head_dim;
+        break;
+    case BRIG_ROLE_ATTN_K_NORM:
+        *cols = d->qk_norm == BRIG_QK_NORM_WHOLE ? kv_heads : d->head_dim;
+        break;
+    case BRIG_ROLE_FFN_GATE_BIAS:
+    case BRIG_ROLE_FFN_UP_BIAS:
+        *cols = d->ffn;
+        break;
     case BRIG_ROLE_ATTN_OUT:
         *rows = d->hidden;
         *cols = heads;
@@ -62,7 +131,7 @@ void brig_role_shape(const struct brig_desc *d, enum brig_role role, uint64_t *r
     case BRIG_ROLE_TOKEN_TABLE:
         *rows = d->vocab;
         break;
-    default: /* norms */
+    default: /* norms and biases of the hidden size */
         break;
     }
 }
@@ -127,5 +196,8 @@ int brig_desc_check(const struct brig_desc *d, struct brig_fail *fail)
     if ((unsigned)d->rope > BRIG_ROPE_HALVES)
         return brig_fail_set(fail, BRIG_EFORMAT, "an unknown kind of rotary embedding: %u",
                              (unsigned)d->rope);
+    if ((unsigned)d->qk_norm > BRIG_QK_NORM_WHOLE)
+        return brig_fail_set(fail, BRIG_EFORMAT, "an unknown kind of norm of queries and keys: %u",
+                             (unsigned)d->qk_norm);
     return check_floats(d, fail);
 }

@@ -6,30 +6,26 @@
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
 
-/* The k-th tensor of a cell: a layer, or the head. NULL after the last. */
-static const struct brig_tensor *cell_tensor(const struct brig_model *m, uint32_t cell, unsigned k)
+static uint64_t tensor_bytes(const struct brig_model *m, enum brig_role role, uint32_t layer)
 {
-    if (cell < m->desc.n_layers)
-        return k < BRIG_ROLE_LAYER_COUNT ? brig_model_tensor(m, (enum brig_role)k, cell) : NULL;
-    return k == 0   ? brig_model_tensor(m, BRIG_ROLE_OUTPUT_NORM, 0)
-           : k == 1 ? brig_model_tensor(m, BRIG_ROLE_OUTPUT, 0)
-                    : NULL;
+    const struct brig_tensor *t = brig_model_tensor(m, role, layer);
+    return t != NULL ? t->bytes : 0;
 }
 
 static uint64_t cell_bytes(const struct brig_model *m, uint32_t cell)
 {
     uint64_t sum = 0; /* fits: each tensor lies in a file of its own bytes */
-    const struct brig_tensor *t;
-    for (unsigned k = 0; (t = cell_tensor(m, cell, k)) != NULL; k++)
-        sum += t->bytes;
+    if (cell == m->desc.n_layers)
+        return tensor_bytes(m, BRIG_ROLE_OUTPUT_NORM, 0) + tensor_bytes(m, BRIG_ROLE_OUTPUT, 0);
+    for (unsigned role = 0; role < BRIG_ROLE_LAYER_COUNT; role++)
+        sum += tensor_bytes(m, (enum brig_role)role, cell);
     return sum;
 }
 
 /* Bytes that go with every slice that has a layer. */
 static uint64_t layer_extra(const struct brig_model *m)
 {
-    const struct brig_tensor *t = brig_model_tensor(m, BRIG_ROLE_ROPE_FACTORS, 0);
-    return t != NULL ? t->bytes : 0;
+    return tensor_bytes(m, BRIG_ROLE_ROPE_FACTORS, 0);
 }
 
 uint64_t brig_slice_cells_bytes(const struct brig_model *m, struct brig_cells cells)
@@ -73,13 +69,15 @@ static void add_tensors(struct brig_slice *s, const struct brig_model *m)
     const struct brig_tensor *t;
     uint32_t n_layers = m->desc.n_layers;
     for (uint32_t c = s->cells.first; c < s->cells.last && c < n_layers; c++)
-        for (unsigned k = 0; (t = cell_tensor(m, c, k)) != NULL; k++)
-            add_tensor(s, t, t->role);
+        for (unsigned role = 0; role < BRIG_ROLE_LAYER_COUNT; role++)
+            if (brig_desc_has(&m->desc, (enum brig_role)role))
+                add_tensor(s, brig_model_tensor(m, (enum brig_role)role, c), (enum brig_role)role);
     if (s->cells.first < n_layers && (t = brig_model_tensor(m, BRIG_ROLE_ROPE_FACTORS, 0)) != NULL)
         add_tensor(s, t, BRIG_ROLE_ROPE_FACTORS);
     if (brig_cells_has_head(s->cells, n_layers)) {
-        add_tensor(s, cell_tensor(m, n_layers, 0), BRIG_ROLE_OUTPUT_NORM);
-        add_tensor(s, cell_tensor(m, n_layers, 1), BRIG_ROLE_OUTPUT); /* the token table when tied */
+        add_tensor(s, brig_model_tensor(m, BRIG_ROLE_OUTPUT_NORM, 0), BRIG_ROLE_OUTPUT_NORM);
+        add_tensor(s, brig_model_tensor(m, BRIG_ROLE_OUTPUT, 0),
+                   BRIG_ROLE_OUTPUT); /* token table when tied */
     }
 }
 

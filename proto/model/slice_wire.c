@@ -2,8 +2,7 @@
  * The slice description as bytes: a msgpack array of fixed positions,
  *
  *   ["brigade-slice", version, identity (32 bytes),
- *    [arch, n_layers, hidden, n_heads, n_kv_heads, head_dim, ffn, vocab, ctx_trained, norm_eps, attn_scale,
- * rope, rope_dims, rope_base, rope_linear, tied], [first cell, last cell], [bytes of file 0, ...],
+ *    description (desc_wire.c), [first cell, last cell], [bytes of file 0, ...],
  *    [[role, layer, type (ggml's number), rows, cols, file, offset, bytes], ...]]
  *
  * Encoded by a launcher, decoded by a shard. The decoder takes nothing that
@@ -19,12 +18,12 @@
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
 #include "proto/base/unpack.h"
+#include "proto/model/desc_wire.h"
 #include "proto/model/private.h"
 
 #define MAGIC          "brigade-slice"
-#define VERSION        1u
+#define VERSION        2u
 #define N_PARTS        7u
-#define N_DESC         16u
 #define N_TENSOR       8u
 #define MAX_FILE_BYTES ((uint64_t)1 << 62) /* so that ends and rounding up never overflow */
 
@@ -40,23 +39,6 @@ static int pack_text(msgpack_packer *p, const char *s)
     size_t n = strlen(s);
     int r = msgpack_pack_str(p, n);
     return r != 0 ? r : msgpack_pack_str_body(p, s, n);
-}
-
-static int pack_desc(msgpack_packer *p, const struct brig_desc *d)
-{
-    const uint32_t counts[] = {d->n_layers, d->hidden, d->n_heads, d->n_kv_heads,
-                               d->head_dim, d->ffn,    d->vocab,   d->ctx_trained};
-    int r = msgpack_pack_array(p, N_DESC);
-    r = r != 0 ? r : pack_text(p, d->arch);
-    for (unsigned i = 0; i < sizeof counts / sizeof counts[0] && r == 0; i++)
-        r = msgpack_pack_uint32(p, counts[i]);
-    r = r != 0 ? r : msgpack_pack_float(p, d->norm_eps);
-    r = r != 0 ? r : msgpack_pack_float(p, d->attn_scale);
-    r = r != 0 ? r : msgpack_pack_uint32(p, (uint32_t)d->rope);
-    r = r != 0 ? r : msgpack_pack_uint32(p, d->rope_dims);
-    r = r != 0 ? r : msgpack_pack_float(p, d->rope_base);
-    r = r != 0 ? r : msgpack_pack_float(p, d->rope_linear);
-    return r != 0 ? r : (d->tied ? msgpack_pack_true(p) : msgpack_pack_false(p));
 }
 
 static int pack_tensor(msgpack_packer *p, const struct brig_slice_tensor *t)
@@ -79,7 +61,7 @@ int brig_slice_encode(const struct brig_slice *s, struct brig_buf *out)
     r = r != 0 ? r : msgpack_pack_uint32(p, VERSION);
     r = r != 0 ? r : msgpack_pack_bin(p, sizeof s->identity);
     r = r != 0 ? r : msgpack_pack_bin_body(p, s->identity, sizeof s->identity);
-    r = r != 0 ? r : pack_desc(p, &s->desc);
+    r = r != 0 ? r : brig_desc_pack(p, &s->desc);
     r = r != 0 ? r : msgpack_pack_array(p, 2);
     r = r != 0 ? r : msgpack_pack_uint32(p, s->cells.first);
     r = r != 0 ? r : msgpack_pack_uint32(p, s->cells.last);
@@ -123,23 +105,8 @@ static int decode_start(struct brig_unpack *u, uint8_t *identity, struct brig_fa
 
 static int decode_desc(struct brig_unpack *u, struct brig_desc *d, struct brig_fail *fail)
 {
-    const char *arch;
-    size_t arch_bytes;
-    uint32_t n, rope;
-    if (!brig_unpack_array(u, &n) || n != N_DESC || !brig_unpack_str(u, &arch, &arch_bytes) ||
-        arch_bytes >= sizeof d->arch || !brig_unpack_u32(u, &d->n_layers) ||
-        !brig_unpack_u32(u, &d->hidden) || !brig_unpack_u32(u, &d->n_heads) ||
-        !brig_unpack_u32(u, &d->n_kv_heads) || !brig_unpack_u32(u, &d->head_dim) ||
-        !brig_unpack_u32(u, &d->ffn) || !brig_unpack_u32(u, &d->vocab) ||
-        !brig_unpack_u32(u, &d->ctx_trained) || !brig_unpack_f32(u, &d->norm_eps) ||
-        !brig_unpack_f32(u, &d->attn_scale) || !brig_unpack_u32(u, &rope) ||
-        !brig_unpack_u32(u, &d->rope_dims) || !brig_unpack_f32(u, &d->rope_base) ||
-        !brig_unpack_f32(u, &d->rope_linear) || !brig_unpack_bool(u, &d->tied))
+    if (!brig_desc_unpack(u, d))
         return malformed(fail, "the model's description is malformed");
-    if (rope > BRIG_ROPE_HALVES)
-        return malformed(fail, "an unknown kind of rotary embedding");
-    memcpy(d->arch, arch, arch_bytes); /* the rest is zero */
-    d->rope = (enum brig_rope)rope;
     int r = brig_desc_check(d, fail);
     return r < 0 ? brig_fail_set(fail, BRIG_EPROTO, "slice description: the model's numbers do not fit") : 0;
 }
@@ -169,6 +136,16 @@ static int decode_files(struct brig_unpack *u, struct brig_slice *s, struct brig
     return 0;
 }
 
+/* The roles that each layer has, in order; returns how many. */
+static unsigned layer_roles(const struct brig_desc *d, enum brig_role roles[BRIG_ROLE_LAYER_COUNT])
+{
+    unsigned n = 0;
+    for (unsigned role = 0; role < BRIG_ROLE_LAYER_COUNT; role++)
+        if (brig_desc_has(d, (enum brig_role)role))
+            roles[n++] = (enum brig_role)role;
+    return n;
+}
+
 /* What must stand at a place of the list follows from the cells: all of the layers in order, then rope
  * factors when there are any, then the head. */
 static bool expected(const struct brig_slice *s, unsigned i, bool rope_factors, enum brig_role *role,
@@ -178,12 +155,14 @@ static bool expected(const struct brig_slice *s, unsigned i, bool rope_factors, 
     uint32_t end = s->cells.last < n_layers ? s->cells.last : n_layers;
     uint32_t layers = s->cells.first < end ? end - s->cells.first : 0;
     *layer = 0;
-    if (i < layers * BRIG_ROLE_LAYER_COUNT) {
-        *role = (enum brig_role)(i % BRIG_ROLE_LAYER_COUNT);
-        *layer = s->cells.first + i / BRIG_ROLE_LAYER_COUNT;
+    enum brig_role roles[BRIG_ROLE_LAYER_COUNT];
+    unsigned n = layer_roles(&s->desc, roles);
+    if (i < layers * n) {
+        *role = roles[i % n];
+        *layer = s->cells.first + i / n;
         return true;
     }
-    i -= layers * BRIG_ROLE_LAYER_COUNT;
+    i -= layers * n;
     if (rope_factors && layers > 0 && i-- == 0) {
         *role = BRIG_ROLE_ROPE_FACTORS;
         return true;

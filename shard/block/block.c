@@ -10,6 +10,30 @@ static bool shaped(const struct brig_matrix *m, uint64_t rows, uint64_t cols)
     return m->rows == rows && m->cols == cols;
 }
 
+/* Norms and biases: all that the description has. */
+static int find_vectors(const struct brig_block *b, struct brig_layer *l, uint32_t layer,
+                        struct brig_fail *fail)
+{
+    const struct {
+        enum brig_role role;
+        const float **ret;
+    } wanted[] = {
+        {BRIG_ROLE_ATTN_NORM, &l->attn_norm},     {BRIG_ROLE_FFN_NORM, &l->ffn_norm},
+        {BRIG_ROLE_ATTN_Q_NORM, &l->q_norm},      {BRIG_ROLE_ATTN_K_NORM, &l->k_norm},
+        {BRIG_ROLE_ATTN_Q_BIAS, &l->q_bias},      {BRIG_ROLE_ATTN_K_BIAS, &l->k_bias},
+        {BRIG_ROLE_ATTN_V_BIAS, &l->v_bias},      {BRIG_ROLE_ATTN_OUT_BIAS, &l->out_bias},
+        {BRIG_ROLE_FFN_GATE_BIAS, &l->gate_bias}, {BRIG_ROLE_FFN_UP_BIAS, &l->up_bias},
+        {BRIG_ROLE_FFN_DOWN_BIAS, &l->down_bias},
+    };
+    for (unsigned i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        *wanted[i].ret = brig_weights_vector(b->setup.weights, wanted[i].role, layer);
+        if (*wanted[i].ret == NULL && brig_desc_has(b->desc, wanted[i].role))
+            return brig_fail_set(fail, BRIG_EFORMAT, "tensor %s of layer %u is missing",
+                                 brig_role_name(wanted[i].role), layer);
+    }
+    return 0;
+}
+
 static int find_layer(struct brig_block *b, uint32_t layer, struct brig_fail *fail)
 {
     const struct brig_weights *w = b->setup.weights;
@@ -31,11 +55,7 @@ static int find_layer(struct brig_block *b, uint32_t layer, struct brig_fail *fa
             !shaped(wanted[i].ret, wanted[i].rows, wanted[i].cols))
             return brig_fail_set(fail, BRIG_EFORMAT, "tensor %s of layer %u is missing or has another shape",
                                  brig_role_name(wanted[i].role), layer);
-    l->attn_norm = brig_weights_vector(w, BRIG_ROLE_ATTN_NORM, layer);
-    l->ffn_norm = brig_weights_vector(w, BRIG_ROLE_FFN_NORM, layer);
-    if (l->attn_norm == NULL || l->ffn_norm == NULL)
-        return brig_fail_set(fail, BRIG_EFORMAT, "a norm of layer %u is missing", layer);
-    return 0;
+    return find_vectors(b, l, layer, fail);
 }
 
 static int find_head(struct brig_block *b, struct brig_fail *fail)
@@ -96,21 +116,33 @@ void brig_block_free(struct brig_block *b)
     brig_free(b);
 }
 
-static void run_layer(struct brig_block *b, uint32_t layer, bool add)
+static struct brig_branch attention_branch(const struct brig_layer *l)
+{
+    return (struct brig_branch){.bias = l->out_bias};
+}
+
+static struct brig_branch mlp_branch(const struct brig_layer *l)
+{
+    return (struct brig_branch){.bias = l->down_bias};
+}
+
+/* before: the branch of the layer before, whose addition joins the norm of this one; NULL for the first. */
+static void run_layer(struct brig_block *b, uint32_t layer, const struct brig_branch *before)
 {
     const struct brig_layer *l = &b->layers[layer - b->first_layer];
     const struct brig_product qkv[] = {{&l->q, b->q}, {&l->k, b->k}, {&l->v, b->v}};
     const struct brig_product out[] = {{&l->out, b->y}};
     const struct brig_product gate_up[] = {{&l->gate, b->gate}, {&l->up, b->up}};
     const struct brig_product down[] = {{&l->down, b->y}};
-    brig_rows_norm(b, add, l->attn_norm);
+    const struct brig_branch attention = attention_branch(l);
+    brig_rows_norm(b, before, l->attn_norm);
     brig_products(b, qkv, 3, &b->norm, b->n_rows);
     brig_rope_store(b, layer);
     brig_attention(b, layer, &l->out);
     brig_products(b, out, 1, &b->wide, b->n_rows);
-    brig_rows_norm(b, true, l->ffn_norm);
+    brig_rows_norm(b, &attention, l->ffn_norm);
     brig_products(b, gate_up, 2, &b->norm, b->n_rows);
-    brig_rows_gate(b, &l->down);
+    brig_rows_gate(b, l);
     brig_products(b, down, 1, &b->wide, b->n_rows);
 }
 
@@ -128,9 +160,11 @@ void brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const st
             b->row_pos[b->n_rows++] = runs[i].pos + k;
         }
     brig_rope_angles(b);
+    struct brig_branch branch = {0};
     for (uint32_t i = 0; i < b->n_layers; i++) {
         atomic_store(layer_now, b->first_layer + i);
-        run_layer(b, b->first_layer + i, i > 0); /* the addition of the layer before joins the norm of this */
+        run_layer(b, b->first_layer + i, i > 0 ? &branch : NULL);
+        branch = mlp_branch(&b->layers[i]);
     }
-    brig_rows_norm(b, true, NULL);
+    brig_rows_norm(b, &branch, NULL);
 }

@@ -17,7 +17,11 @@ struct brig_acts {
 };
 
 struct brig_layer {
-    const float *attn_norm, *ffn_norm; /* [hidden] */
+    const float *attn_norm, *ffn_norm;     /* [hidden] */
+    const float *q_norm, *k_norm;          /* NULL: none, as those below */
+    const float *q_bias, *k_bias, *v_bias; /* [rows of q], [rows of k], [rows of v] */
+    const float *gate_bias, *up_bias;      /* [ffn] */
+    const float *out_bias, *down_bias;     /* [hidden] */
     struct brig_matrix q, k, v, out, gate, up, down;
 };
 
@@ -64,17 +68,23 @@ struct brig_product {
 void brig_products(struct brig_block *b, const struct brig_product *p, unsigned n, const struct brig_acts *x,
                    uint32_t n_rows);
 
-/* rows.c: h += y (when add), then norm into b->norm (when norm_weight). */
-void brig_rows_norm(struct brig_block *b, bool add, const float *norm_weight);
-/* rows.c: b->wide = silu(gate) * up, ready for a product with w. */
-void brig_rows_gate(struct brig_block *b, const struct brig_matrix *w);
+/* What a residual branch still needs when its last product lies in b->y. */
+struct brig_branch {
+    const float *bias; /* [hidden], NULL: none */
+};
+
+/* rows.c: h += y with what the branch needs (unless NULL), then norm into b->norm (when norm_weight). */
+void brig_rows_norm(struct brig_block *b, const struct brig_branch *branch, const float *norm_weight);
+/* rows.c: b->wide = silu(gate) * up of the layer, biases added before, ready for a product with `down`. */
+void brig_rows_gate(struct brig_block *b, const struct brig_layer *l);
 /* rows.c: one row of activations into its quantised form; nothing to do when exact. */
 void brig_acts_quantize(const struct brig_block *b, const struct brig_acts *x, uint64_t row, uint32_t cols);
 
 /* rope.c */
 int brig_rope_init(struct brig_block *b, struct brig_fail *fail);
 void brig_rope_angles(struct brig_block *b); /* of all rows of the frame, once for all layers */
-void brig_rope_store(struct brig_block *b, uint32_t layer); /* turn q and k; k and v into the cache */
+/* Biases, norms of q and k; q and k turn; k and v into the cache. */
+void brig_rope_store(struct brig_block *b, uint32_t layer);
 
 /* attention.c: q over the cache into b->wide, ready for a product with `out` */
 void brig_attention(struct brig_block *b, uint32_t layer, const struct brig_matrix *out);

@@ -76,6 +76,21 @@ struct store_job {
     uint32_t layer;
 };
 
+/* Bias and norm of all heads of a row of one projection. */
+static void finish_projection(const struct brig_block *b, float *x, uint32_t n_heads, const float *bias,
+                              const float *norm)
+{
+    const struct brig_desc *d = b->desc;
+    uint32_t n = n_heads * d->head_dim;
+    if (bias != NULL)
+        b->setup.kernel->add(x, bias, n);
+    if (norm == NULL)
+        return;
+    uint32_t step = d->qk_norm == BRIG_QK_NORM_WHOLE ? n : d->head_dim;
+    for (uint32_t at = 0; at < n; at += step)
+        b->setup.kernel->rms_norm(x + at, norm, step, d->norm_eps, x + at);
+}
+
 static void store_piece(void *ctx, unsigned thread, uint32_t row)
 {
     const struct store_job *j = ctx;
@@ -84,8 +99,12 @@ static void store_piece(void *ctx, unsigned thread, uint32_t row)
     float *q = b->q + (size_t)row * d->n_heads * d->head_dim;
     float *k = b->k + (size_t)row * d->n_kv_heads * d->head_dim;
     float *v = b->v + (size_t)row * d->n_kv_heads * d->head_dim;
+    const struct brig_layer *l = &b->layers[j->layer - b->first_layer];
     uint32_t slot = b->row_slot[row], pos = b->row_pos[row];
     (void)thread;
+    finish_projection(b, q, d->n_heads, l->q_bias, l->q_norm);
+    finish_projection(b, k, d->n_kv_heads, l->k_bias, l->k_norm);
+    finish_projection(b, v, d->n_kv_heads, l->v_bias, NULL);
     for (uint32_t head = 0; head < d->n_heads; head++)
         turn(b, row, q + (size_t)head * d->head_dim);
     for (uint32_t head = 0; head < d->n_kv_heads; head++) {

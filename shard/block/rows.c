@@ -24,7 +24,7 @@ void brig_acts_quantize(const struct brig_block *b, const struct brig_acts *x, u
 
 struct norm_job {
     struct brig_block *b;
-    bool add;
+    const struct brig_branch *branch;
     const float *weight;
 };
 
@@ -35,22 +35,27 @@ static void norm_piece(void *ctx, unsigned thread, uint32_t row)
     uint32_t hidden = b->desc->hidden;
     float *h = b->h + (size_t)row * hidden;
     (void)thread;
-    if (j->add)
-        b->setup.kernel->add(h, b->y + (size_t)row * hidden, hidden);
+    if (j->branch != NULL) {
+        float *y = b->y + (size_t)row * hidden;
+        if (j->branch->bias != NULL)
+            b->setup.kernel->add(y, j->branch->bias, hidden);
+        b->setup.kernel->add(h, y, hidden);
+    }
     if (j->weight == NULL)
         return;
     b->setup.kernel->rms_norm(h, j->weight, hidden, b->desc->norm_eps, b->norm.f + (size_t)row * hidden);
     brig_acts_quantize(b, &b->norm, row, hidden);
 }
 
-void brig_rows_norm(struct brig_block *b, bool add, const float *norm_weight)
+void brig_rows_norm(struct brig_block *b, const struct brig_branch *branch, const float *norm_weight)
 {
-    struct norm_job j = {b, add, norm_weight};
+    struct norm_job j = {b, branch, norm_weight};
     brig_team_run(b->setup.team, b->n_rows, norm_piece, &j);
 }
 
 struct gate_job {
     struct brig_block *b;
+    const struct brig_layer *layer;
     uint32_t chunks; /* of a row */
     bool quantize;
 };
@@ -64,15 +69,20 @@ static void gate_piece(void *ctx, unsigned thread, uint32_t piece)
     uint32_t n = ffn - first < CHUNK_COLS ? ffn - first : CHUNK_COLS;
     size_t at = (size_t)row * ffn + first;
     (void)thread;
+    if (j->layer->gate_bias != NULL)
+        b->setup.kernel->add(b->gate + at, j->layer->gate_bias + first, n);
+    if (j->layer->up_bias != NULL)
+        b->setup.kernel->add(b->up + at, j->layer->up_bias + first, n);
     b->setup.kernel->swiglu(b->gate + at, b->up + at, n, b->wide.f + at);
     if (j->quantize)
         quantize_part(b, &b->wide, row, ffn, first, n);
 }
 
-void brig_rows_gate(struct brig_block *b, const struct brig_matrix *w)
+void brig_rows_gate(struct brig_block *b, const struct brig_layer *l)
 {
     struct gate_job j = {.b = b,
+                         .layer = l,
                          .chunks = (b->desc->ffn + CHUNK_COLS - 1) / CHUNK_COLS,
-                         .quantize = !b->setup.exact && w->type->group != 0};
+                         .quantize = !b->setup.exact && l->down.type->group != 0};
     brig_team_run(b->setup.team, b->n_rows * j.chunks, gate_piece, &j);
 }

@@ -146,3 +146,30 @@ def test_drawn_ids_depend_on_the_seed_and_nothing_else(world):
     whole = ("--top-k", "0", "--top-p", "1", "--min-p", "0")  # needs every logit of a row
     assert world.stats(*options, *whole, "--seed", "7")["ids"] == world.stats(
         *options, *whole, "--seed", "7", "--shards", "3")["ids"]
+
+
+# Other families: one fixture each, against the reference and against themselves.
+FAMILIES = ("qwen2/f16", "qwen3/q4_0")
+
+
+def family_logits(world, name, ids, *args):
+    path = world.folder / "family.npy"
+    world.good("logits", LLAMA.parent / (name + ".gguf"), "--ids", ",".join(map(str, ids)), "--out", path, "-q", *args)
+    return np.load(path)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_are_those_of_the_reference(world, name):
+    ref = json.loads((LLAMA.parent / (name + ".ref.json")).read_text())
+    prompt, greedy = ref["prompt_ids"], ref["greedy_ids"]
+    rows = family_logits(world, name, prompt + greedy[:-1], "--exact", "--shards", "2")
+    assert np.abs(rows[:len(prompt)] - np.load(LLAMA.parent / (name + ".logits_prompt.npy"))).max() <= 2e-4
+    assert rows[len(prompt) - 1:].argmax(axis=1).tolist() == greedy
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_give_the_same_bits_whatever_the_split(world, name):
+    ids = json.loads((LLAMA.parent / (name + ".ref.json")).read_text())["prompt_ids"][:11]
+    want = family_logits(world, name, ids).tobytes()
+    for args in (("--shards", "2"), ("--shards", "all"), ("--shards", "2", "--mode", "cold"), ("--threads", "1")):
+        assert family_logits(world, name, ids, *args).tobytes() == want, args

@@ -327,7 +327,7 @@ static void test_tensors(void **state)
 static void test_unknown_tensors(void **state)
 {
     (void)state;
-    static const char *const names[] = {"blk.0.attn_q.bias",
+    static const char *const names[] = {"blk.1.attn_q.bias",
                                         "blk.1.attn_q_norm.weight",
                                         "blk.0.ffn_gate_exps.weight",
                                         "blk.00.attn_q.weight",
