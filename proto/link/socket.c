@@ -6,12 +6,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <nng/transport/ipc/ipc.h>
 
 #include "proto/base/clock.h"
+
+#define ADDRESS_SPACE_MIN_BYTES ((rlim_t)144 << 20)
 
 nng_duration brig_nng_ms(uint32_t timeout_ms)
 {
@@ -56,9 +59,25 @@ enum brig_err brig_nng_err(int rv)
     }
 }
 
+/* NNG starts 14 threads, and hangs for ever or crashes when their stacks do not fit: so that is asked before.
+ * Measured: 117 MiB of address space are too few, 156 are enough. */
+static int check_address_space(struct brig_fail *fail)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur >= ADDRESS_SPACE_MIN_BYTES)
+        return 0;
+    return brig_fail_set(fail, BRIG_ELIMIT,
+                         "the limit on address space (ulimit -v) is %llu MiB: the threads of NNG need %u",
+                         (unsigned long long)limit.rlim_cur >> 20, (unsigned)(ADDRESS_SPACE_MIN_BYTES >> 20));
+}
+
 int brig_socket_open(nng_socket *ret, int (*open)(nng_socket *), uint64_t max_bytes, struct brig_fail *fail)
 {
     sigset_t all, old;
+    int r = check_address_space(fail);
+    if (r < 0)
+        return r;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int rv = open(ret);

@@ -165,3 +165,12 @@ def test_a_missing_shard_program_is_named(world):
     alone.chmod(0o755)
     result = world.run(alone, "run", fixture(), "--raw", "-p", "x", "-n", "2", env={"PATH": "/usr/bin:/bin"})
     assert result.code == 1 and "brigade-shard" in result.err and len(result.lines()) == 1, result
+
+
+@pytest.mark.skipif(kit.SANITIZED, reason="the sanitizers need more address space than any limit")
+@pytest.mark.parametrize("kilobytes", (30000, 60000, 100000, 140000))
+def test_too_little_address_space_is_a_failure_in_words(world, kilobytes):
+    """NNG itself would hang or crash."""
+    result = world.run("/bin/sh", "-c", "ulimit -v %d; exec %s run %s --raw -p x -n 2 -q" % (
+        kilobytes, kit.BRIGADE, fixture()), timeout=20)
+    assert result.code == 1 and len(result.lines()) == 1, result
