@@ -43,6 +43,7 @@ struct brig_block {
     float *q, *k, *v;             /* [rows_cap, heads * head_dim], [rows_cap, kv heads * head_dim] twice */
     float *gate, *up;             /* [rows_cap, ffn] */
     float *y;                     /* [rows_cap, hidden] what a residual branch adds */
+    float *visits;                /* activations that visit.c has gathered for one run of products */
     float *sines, *cosines;       /* [rows_cap, rope_dims / 2] */
     float *logits;                /* [BRIG_HEAD_ROWS, vocab], NULL without a head */
     float *inv_freq;              /* [rope_dims / 2] angle of position 1 */
@@ -67,6 +68,11 @@ struct brig_product {
 };
 void brig_products(struct brig_block *b, const struct brig_product *p, unsigned n, const struct brig_acts *x,
                    uint32_t n_rows);
+
+/* visit.c: when w visits its columns in an order of its own, x is gathered into that order, *used floats from
+ * the start of b->visits on, and *used moves on. Only for a matrix that is computed as floats, as all those
+ * are. */
+void brig_acts_visit(struct brig_block *b, const struct brig_matrix *w, struct brig_act *x, size_t *used);
 
 /* What a residual branch still needs when its last product lies in b->y. */
 struct brig_branch {

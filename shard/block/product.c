@@ -59,11 +59,13 @@ void brig_products(struct brig_block *b, const struct brig_product *p, unsigned 
 {
     struct job j = {.kernel = b->setup.kernel, .n = n, .products = p};
     uint64_t rows = 0;
+    size_t used = 0;
     for (unsigned i = 0; i < n; i++)
         rows += p[i].w->rows;
     j.piece_rows = rows_of_piece(rows, b->n_threads);
     for (unsigned i = 0; i < n; i++) {
         j.acts[i] = act_for(b, p[i].w, x, n_rows);
+        brig_acts_visit(b, p[i].w, &j.acts[i], &used);
         j.first_piece[i + 1] =
             j.first_piece[i] + (uint32_t)((p[i].w->rows + j.piece_rows - 1) / j.piece_rows);
     }
