@@ -53,7 +53,7 @@ static float *hidden_rows(void)
     return h;
 }
 
-/* The logits of those rows, computed in this process by the definition. */
+/* The logits of those rows, or the rows after the final norm, computed in this process by the definition. */
 static float *answer_here(bool normed)
 {
     struct rig g;
@@ -152,6 +152,22 @@ static void refuses_what_does_not_fit(void **state)
     stop(&p, &d);
 }
 
+/* The rows after the final norm, when a frame asks for them. */
+static void check_normed(struct driver *d, const float *h)
+{
+    struct brig_frame f = rows_frame(d, 0);
+    uint32_t hidden = model->desc.hidden;
+    float *want = answer_here(true);
+    f.flags = BRIG_FRAME_NORMED;
+    struct brig_msg *m = pass(d, &f, h);
+    assert_int_equal(d->got.dtype, BRIG_DTYPE_NORMED);
+    assert_int_equal(d->got.cols, hidden);
+    assert_int_equal(d->got.payload_bytes, 3 * 4 * hidden);
+    assert_memory_equal(payload_of(d, m), want + (size_t)(N_ROWS - 3) * hidden, d->got.payload_bytes);
+    brig_free(want);
+    brig_msg_free(m);
+}
+
 static void answers_with_the_bits_of_the_definition(void **state)
 {
     (void)state;
@@ -199,17 +215,7 @@ static void answers_with_the_bits_of_the_definition(void **state)
     }
     brig_msg_free(m);
 
-    f = rows_frame(&d, 0);
-    f.flags = BRIG_FRAME_NORMED;
-    m = pass(&d, &f, h);
-    assert_int_equal(d.got.dtype, BRIG_DTYPE_NORMED);
-    assert_int_equal(d.got.cols, model->desc.hidden);
-    assert_int_equal(d.got.payload_bytes, 3 * 4 * model->desc.hidden);
-    float *normed = answer_here(true);
-    assert_memory_equal(payload_of(&d, m), normed + (size_t)(N_ROWS - 3) * model->desc.hidden,
-                        d.got.payload_bytes);
-    brig_free(normed);
-    brig_msg_free(m);
+    check_normed(&d, h);
 
     f = rows_frame(&d, 5);
     f.n_wants = 0;
