@@ -216,7 +216,6 @@ static void answers_with_the_bits_of_the_definition(void **state)
     brig_msg_free(m);
 
     check_normed(&d, h);
-
     f = rows_frame(&d, 5);
     f.n_wants = 0;
     m = pass(&d, &f, h);
