@@ -95,7 +95,7 @@ static int read_yarn(const struct rope *p)
         (r = stated = brig_json_f64(p->scaling, "attention_factor", &attention, p->fail)) < 0)
         return r;
     if (!truncate)
-        return brig_fail_set(p->fail, BRIG_EUNSUPPORTED, "rope scaling: truncate false is not supported");
+        brig_meta_put_bool(&p->c->make, "brigade.rope.yarn_truncate", false);
     if (stated == 0 && mscale != 0.0 && mscale_all != 0.0) {
         attention = mscale_of(factor, mscale) / mscale_of(factor, mscale_all);
         stated = 1;
