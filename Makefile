@@ -33,7 +33,7 @@ LDFLAGS := -pthread $(LDFLAGS_$(VARIANT))
 # The shard program is linked statically: measured, a process with NNG starts and ends in 1.0 ms instead of 1.8
 # (docs/benchmarks.md). --no-warnings: the linker warns that names are then resolved by the libc that it runs on.
 SHARD_LDFLAGS_release := -static-pie -Wl,--no-warnings
-LIBS_PROTO = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -lm
+LIBS_PROTO = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -ljansson -lm
 LIBS_DRIVER = $(shell pkg-config --libs libpcre2-8 libutf8proc jansson libedit)
 
 PROTO_C := $(wildcard proto/*/*.c)
@@ -93,7 +93,11 @@ deps: ## install the Debian packages that are missing (root or sudo)
 
 .PHONY: model
 model: ## download the model of the demo into models/ (BRIGADE_MODELS=folder for another place)
-	@PYTHON='$(PYTHON)' sh configs/fetch-model.sh '$(BRIGADE_MODELS)'
+	@PYTHON='$(PYTHON)' sh configs/fetch-model.sh '$(BRIGADE_MODELS)' smollm2
+
+.PHONY: model-gemma
+model-gemma: ## download Gemma 3 270M, which some tests run, into models/ (Google's Gemma terms apply)
+	@PYTHON='$(PYTHON)' sh configs/fetch-model.sh '$(BRIGADE_MODELS)' gemma3
 
 .PHONY: demo
 demo: ## packages, build, model, and an answer from a real model in shard processes
