@@ -20,6 +20,10 @@ struct brig_model_file {
     char *path;
     int fd; /* open for reading, close-on-exec */
     uint64_t bytes;
+    /* What the file says of itself, when it is a part of a Brigade bundle: the SHA-256 of the whole file,
+     * read with these digits as zeros (64 hex digits at byte sha256_at); len 0: nothing. Borrowed. */
+    struct brig_str sha256;
+    uint64_t sha256_at;
 };
 
 /* A tensor as the checkpoint states it. */
