@@ -28,9 +28,9 @@ struct brig_meta_entry {
         bool b;
         struct brig_str str;
         struct {
-            uint32_t elem; /* the format's own number for the elements' kind */
+            uint32_t elem; /* GGUF's number for the elements' kind */
             uint64_t n;
-            struct brig_str bytes; /* as they lie in the file */
+            struct brig_str bytes; /* as they lie in a GGUF file */
         } array;
     };
 };

@@ -17,6 +17,7 @@ struct box {
     struct brig_model model; /* first: a pointer to it is a pointer to the box */
     char *path;
     const struct brig_format *format;
+    const struct brig_meta *meta;        /* the format's */
     const struct brig_tensor **by_place; /* [n_layers][layer roles], then the whole-model roles */
 };
 
@@ -61,6 +62,11 @@ const struct brig_tensor *brig_model_tensor(const struct brig_model *m, enum bri
 bool brig_model_meta(const struct brig_model *m, unsigned index, const char **key, const char **value)
 {
     return ((const struct box *)m)->format->meta_at(m, index, key, value);
+}
+
+const struct brig_meta *brig_model_metadata(const struct brig_model *m)
+{
+    return ((const struct box *)m)->meta;
 }
 
 static int find_format(const char *path, const struct brig_format **ret, struct brig_fail *fail)
@@ -111,9 +117,8 @@ static int count(struct brig_model *m, struct brig_fail *fail)
 static int fill(struct box *box, struct brig_fail *fail)
 {
     struct brig_model *m = &box->model;
-    const struct brig_meta *meta;
     struct brig_str arch;
-    int r = box->format->open(m, &meta, &arch, fail);
+    int r = box->format->open(m, &box->meta, &arch, fail);
     if (r < 0)
         return r;
     if (m->name.len == 0)
@@ -125,7 +130,7 @@ static int fill(struct box *box, struct brig_fail *fail)
                              "that are)",
                              (int)(arch.len < 64 ? arch.len : 64), arch.ptr);
     snprintf(m->desc.arch, sizeof m->desc.arch, "%s", family->name);
-    if ((r = family->describe(m, meta, fail)) < 0)
+    if ((r = family->describe(m, box->meta, fail)) < 0)
         return r;
     return count(m, fail);
 }

@@ -36,6 +36,9 @@ int brig_desc_check(const struct brig_desc *d, struct brig_fail *fail);
  * Two tensors with one place are a failure. */
 int brig_model_index(struct brig_model *m, struct brig_fail *fail);
 
+/* All metadata of an open model. */
+const struct brig_meta *brig_model_metadata(const struct brig_model *m);
+
 /* ---- identity (identity.c) ---- */
 
 /* Fill m->identity from the bytes of metadata and tensor table, the files' sizes, and the ends of the
