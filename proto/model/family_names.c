@@ -15,9 +15,11 @@ static const struct brig_role_name gguf_names[] = {
     {"attn_output.bias", BRIG_ROLE_ATTN_OUT_BIAS}, {"attn_q_norm.weight", BRIG_ROLE_ATTN_Q_NORM},
     {"attn_k_norm.weight", BRIG_ROLE_ATTN_K_NORM}, {"ffn_gate.bias", BRIG_ROLE_FFN_GATE_BIAS},
     {"ffn_up.bias", BRIG_ROLE_FFN_UP_BIAS},        {"ffn_down.bias", BRIG_ROLE_FFN_DOWN_BIAS},
-    {"token_embd.weight", BRIG_ROLE_TOKEN_TABLE},  {"rope_freqs.weight", BRIG_ROLE_ROPE_FACTORS},
-    {"output_norm.weight", BRIG_ROLE_OUTPUT_NORM}, {"output.weight", BRIG_ROLE_OUTPUT},
+    {"token_embd.weight", BRIG_ROLE_TOKEN_TABLE},  {"output_norm.weight", BRIG_ROLE_OUTPUT_NORM},
+    {"output.weight", BRIG_ROLE_OUTPUT},
 };
+
+#define ROPE_FREQS "rope_freqs.weight" /* [rope_dims / 2]: what frequencies are divided by */
 
 static bool starts_with(struct brig_str s, const char *prefix)
 {
@@ -55,6 +57,8 @@ static const struct brig_role_name *find(const struct brig_role_name *names, uns
 static int check_unknown(const struct brig_tensor *t, struct brig_fail *fail)
 {
     static const char *const path[] = {"blk.", "token_embd", "output", "rope_"};
+    if (brig_str_eq(t->name, ROPE_FREQS))
+        return 0; /* numbers, taken into the description */
     for (unsigned i = 0; i < sizeof path / sizeof path[0]; i++)
         if (starts_with(t->name, path[i]))
             return brig_fail_set(fail, BRIG_EUNSUPPORTED,
@@ -73,7 +77,7 @@ static int give_role(const struct brig_model *m, struct brig_tensor *t, const st
         return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%.*s' belongs to no layer: the model has %u",
                              (int)t->name.len, t->name.ptr, m->desc.n_layers);
     const struct brig_role_name *hit = find(names, n, rest, of_layer);
-    if (hit == NULL || (of_layer && !brig_desc_has(&m->desc, hit->role)))
+    if (hit == NULL || (of_layer && brig_desc_count(&m->desc, hit->role, layer) == 0))
         return check_unknown(t, fail);
     t->role = hit->role;
     t->layer = layer;
@@ -109,7 +113,7 @@ static int check_layer(const struct brig_model *m, uint32_t layer, const struct 
 {
     int r = 0;
     for (unsigned i = 0; i < n && r == 0; i++) {
-        if (!brig_desc_has(&m->desc, names[i].role))
+        if (names[i].role >= BRIG_ROLE_LAYER_COUNT || brig_desc_count(&m->desc, names[i].role, layer) == 0)
             continue;
         const struct brig_tensor *t = brig_model_tensor(m, names[i].role, layer);
         r = t != NULL ? check_shape(m, t, fail) : missing(&names[i], layer, fail);
@@ -127,7 +131,7 @@ static int check_whole(const struct brig_model *m, const struct brig_role_name *
         const struct brig_tensor *t = brig_model_tensor(m, names[i].role, 0);
         if (t != NULL)
             r = check_shape(m, t, fail);
-        else if (names[i].role != BRIG_ROLE_ROPE_FACTORS)
+        else
             r = missing(&names[i], 0, fail);
     }
     return r;
@@ -181,10 +185,50 @@ int brig_family_check_vocab(const struct brig_model *m, struct brig_fail *fail)
     return 0;
 }
 
+static const struct brig_tensor *by_name(const struct brig_model *m, const char *name)
+{
+    for (unsigned i = 0; i < m->n_tensors; i++)
+        if (brig_str_eq(m->tensors[i].name, name))
+            return &m->tensors[i];
+    return NULL;
+}
+
+int brig_family_read_vector(const struct brig_model *m, const char *name, float *ret, uint32_t n,
+                            struct brig_fail *fail)
+{
+    uint8_t bytes[BRIG_MAX_ROPE_PAIRS * sizeof(float)];
+    const struct brig_tensor *t = by_name(m, name);
+    if (t == NULL)
+        return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", name);
+    if (n > BRIG_MAX_ROPE_PAIRS || t->dims[0] != n || t->dims[1] != 1 || t->dims[2] != 1 || t->dims[3] != 1)
+        return brig_fail_set(fail, BRIG_EFORMAT,
+                             "tensor '%s' has the shape %" PRIu64 " x %" PRIu64 ", %u numbers are wanted",
+                             name, t->dims[0], t->dims[1], n);
+    if (t->type->block_elems != 1 || t->bytes > sizeof bytes)
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
+                             "tensor '%s' has type %s: such a vector must be F32, F16 or BF16", name,
+                             t->type->name);
+    int r = brig_model_file_read(m->files[t->file].fd, bytes, (size_t)t->bytes, t->offset, fail);
+    if (r == 0)
+        t->type->dequant(bytes, ret, n);
+    return r;
+}
+
+static int read_rope_factors(struct brig_model *m, struct brig_fail *fail)
+{
+    struct brig_desc *d = &m->desc;
+    if (!brig_family_has(m, ROPE_FREQS))
+        return 0;
+    d->n_rope_factors = d->rope_dims / 2;
+    return brig_family_read_vector(m, ROPE_FREQS, d->rope_factors, d->n_rope_factors, fail);
+}
+
 int brig_family_finish(struct brig_model *m, struct brig_fail *fail)
 {
     m->desc.vocab = 1; /* until the token table says it: the other numbers are checked before shapes are */
-    int r = brig_desc_check(&m->desc, fail);
+    int r = read_rope_factors(m, fail);
+    if (r == 0)
+        r = brig_desc_check(&m->desc, fail);
     if (r == 0)
         r = brig_family_place(m, gguf_names, sizeof gguf_names / sizeof gguf_names[0], fail);
     return r < 0 ? r : brig_family_check_vocab(m, fail);
@@ -192,8 +236,5 @@ int brig_family_finish(struct brig_model *m, struct brig_fail *fail)
 
 bool brig_family_has(const struct brig_model *m, const char *name)
 {
-    for (unsigned i = 0; i < m->n_tensors; i++)
-        if (brig_str_eq(m->tensors[i].name, name))
-            return true;
-    return false;
+    return by_name(m, name) != NULL;
 }

@@ -18,20 +18,21 @@ struct box {
     char *path;
     const struct brig_format *format;
     const struct brig_meta *meta;        /* the format's */
-    const struct brig_tensor **by_place; /* [n_layers][layer roles], then the whole-model roles */
+    const struct brig_tensor **by_place; /* [n_layers][brig_desc_places], then the whole-model roles */
 };
 
-static size_t place_of(const struct brig_model *m, enum brig_role role, uint32_t layer)
+static size_t place_of(const struct brig_model *m, enum brig_role role, uint32_t layer, uint32_t expert)
 {
+    size_t per_layer = brig_desc_places(&m->desc);
     if (role < BRIG_ROLE_LAYER_COUNT)
-        return (size_t)layer * BRIG_ROLE_LAYER_COUNT + role;
-    return (size_t)m->desc.n_layers * BRIG_ROLE_LAYER_COUNT + (role - BRIG_ROLE_LAYER_COUNT);
+        return layer * per_layer + brig_desc_place(&m->desc, role, expert);
+    return m->desc.n_layers * per_layer + (role - BRIG_ROLE_LAYER_COUNT);
 }
 
 int brig_model_index(struct brig_model *m, struct brig_fail *fail)
 {
     struct box *box = (struct box *)m;
-    size_t n = place_of(m, BRIG_ROLE_COUNT, 0);
+    size_t n = place_of(m, BRIG_ROLE_COUNT, 0, 0);
     box->by_place = brig_alloc(n, sizeof *box->by_place);
     if (box->by_place == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "no memory for the places of %zu tensors", n);
@@ -39,7 +40,7 @@ int brig_model_index(struct brig_model *m, struct brig_fail *fail)
         const struct brig_tensor *t = &m->tensors[i];
         if (t->role == BRIG_ROLE_COUNT)
             continue;
-        const struct brig_tensor **place = &box->by_place[place_of(m, t->role, t->layer)];
+        const struct brig_tensor **place = &box->by_place[place_of(m, t->role, t->layer, t->expert)];
         if (*place != NULL)
             return brig_fail_set(fail, BRIG_EFORMAT, "tensors '%.*s' and '%.*s' have the same place",
                                  (int)(*place)->name.len, (*place)->name.ptr, (int)t->name.len, t->name.ptr);
@@ -50,13 +51,21 @@ int brig_model_index(struct brig_model *m, struct brig_fail *fail)
 
 const struct brig_tensor *brig_model_tensor(const struct brig_model *m, enum brig_role role, uint32_t layer)
 {
+    return brig_model_expert(m, role, layer, 0);
+}
+
+const struct brig_tensor *brig_model_expert(const struct brig_model *m, enum brig_role role, uint32_t layer,
+                                            uint32_t expert)
+{
     const struct box *box = (const struct box *)m;
+    bool of_expert = role >= BRIG_ROLE_EXPERT_FIRST && role < BRIG_ROLE_LAYER_COUNT;
     if (box->by_place == NULL || (unsigned)role >= BRIG_ROLE_COUNT ||
-        (role < BRIG_ROLE_LAYER_COUNT && layer >= m->desc.n_layers))
+        (role < BRIG_ROLE_LAYER_COUNT && layer >= m->desc.n_layers) ||
+        (of_expert && expert >= m->desc.n_experts))
         return NULL;
     if (role == BRIG_ROLE_OUTPUT && m->desc.tied)
         role = BRIG_ROLE_TOKEN_TABLE;
-    return box->by_place[place_of(m, role, layer)];
+    return box->by_place[place_of(m, role, layer, of_expert ? expert : 0)];
 }
 
 bool brig_model_meta(const struct brig_model *m, unsigned index, const char **key, const char **value)

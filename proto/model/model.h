@@ -37,6 +37,7 @@ struct brig_tensor {
     uint64_t bytes;
     enum brig_role role; /* BRIG_ROLE_COUNT for a tensor that the family has no use for */
     uint32_t layer;      /* for layer roles */
+    uint32_t expert;     /* for an expert's role */
 };
 
 /* The tokenizer's data as the file states it; all strings borrowed from the model. n_tokens 0: no tokenizer.
@@ -82,8 +83,11 @@ int brig_model_open(struct brig_model **ret, const char *path, struct brig_fail 
 void brig_model_close(struct brig_model *m); /* NULL allowed */
 
 /* The tensor of a role; layer is ignored for whole-model roles. NULL when there is none. With a tied table
- * BRIG_ROLE_OUTPUT gives the token table. */
+ * BRIG_ROLE_OUTPUT gives the token table. brig_model_expert is for the roles of experts too, whose number
+ * other roles ignore; brig_model_tensor gives the first expert's. */
 const struct brig_tensor *brig_model_tensor(const struct brig_model *m, enum brig_role role, uint32_t layer);
+const struct brig_tensor *brig_model_expert(const struct brig_model *m, enum brig_role role, uint32_t layer,
+                                            uint32_t expert);
 
 /* Metadata as (key, printable value) pairs for `inspect`; long arrays are shortened. Index from 0; false when
  * done. Strings are borrowed until the next call on the same model from any thread (single-threaded use). */

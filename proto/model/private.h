@@ -9,6 +9,7 @@
 
 #include "proto/model/format.h"
 #include "proto/model/model.h"
+#include "proto/model/slice.h"
 
 /* ---- files (model_file.c) ---- */
 
@@ -27,8 +28,21 @@ bool brig_role_is_vector(enum brig_role role);
 /* A type that may hold this role: vectors are stored as floats. */
 bool brig_role_takes(enum brig_role role, const struct brig_type *type);
 
-/* All of desc against the caps and itself. */
+/* All of desc against the caps and itself (desc_check.c). */
 int brig_desc_check(const struct brig_desc *d, struct brig_fail *fail);
+
+/* ---- the order of a slice's tensors (slice.c) ---- */
+
+/* A place in the list: cell by cell, role by role, expert by expert. Walk it so:
+ *     for (struct brig_slice_place p = {.cell = cells.first}; brig_slice_settle(d, cells, &p); p.expert++) */
+struct brig_slice_place {
+    uint32_t cell;
+    unsigned role; /* enum brig_role, or past it on the way */
+    uint32_t expert;
+};
+
+/* Move on to the next place that there is, p itself included; false at the end. */
+bool brig_slice_settle(const struct brig_desc *d, struct brig_cells cells, struct brig_slice_place *p);
 
 /* ---- the index of a model's roles (model.c) ---- */
 
@@ -65,6 +79,10 @@ int brig_family_check_vocab(const struct brig_model *m, struct brig_fail *fail);
 /* The two above for a desc that is filled, with the names that GGUF gives to all families, and
  * brig_desc_check before. The last step of a family of GGUF. */
 int brig_family_finish(struct brig_model *m, struct brig_fail *fail);
+
+/* The n numbers of a tensor that belongs into the description, as f32. n at most BRIG_MAX_ROPE_PAIRS. */
+int brig_family_read_vector(const struct brig_model *m, const char *name, float *ret, uint32_t n,
+                            struct brig_fail *fail);
 
 /* The model has a tensor of this name, whole. For what only the tensors say. */
 bool brig_family_has(const struct brig_model *m, const char *name);

@@ -27,7 +27,7 @@ static int find_vectors(const struct brig_block *b, struct brig_layer *l, uint32
     };
     for (unsigned i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         *wanted[i].ret = brig_weights_vector(b->setup.weights, wanted[i].role, layer);
-        if (*wanted[i].ret == NULL && brig_desc_has(b->desc, wanted[i].role))
+        if (*wanted[i].ret == NULL && brig_desc_count(b->desc, wanted[i].role, layer) > 0)
             return brig_fail_set(fail, BRIG_EFORMAT, "tensor %s of layer %u is missing",
                                  brig_role_name(wanted[i].role), layer);
     }

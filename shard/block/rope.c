@@ -16,7 +16,7 @@
 int brig_rope_init(struct brig_block *b, struct brig_fail *fail)
 {
     const struct brig_desc *d = b->desc;
-    const float *factors = brig_weights_vector(b->setup.weights, BRIG_ROLE_ROPE_FACTORS, 0);
+    const float *factors = d->n_rope_factors > 0 ? d->rope_factors : NULL;
     float last = (float)b->setup.ctx / d->rope_linear;
     for (uint32_t i = 0; i < d->rope_dims / 2; i++) {
         float f = (float)brig_pow(d->rope_base, -2.0 * i / d->rope_dims);
