@@ -10,8 +10,9 @@
 #include "proto/base/err.h"
 #include "proto/model/model.h"
 
-#define BRIG_GGUF_ALIGNMENT 4096u /* of tensors in the files that we write: whole pages for a shard to map   \
-                                   */
+#define BRIG_GGUF_ALIGNMENT                                                                                  \
+    4096u /* of tensors in the files that we write: whole pages for a shard to map                           \
+           */
 
 /* {0} is empty. What fails is remembered and said by brig_gguf_head. */
 struct brig_gguf_writer {

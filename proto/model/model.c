@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proto/base/mem.h"
@@ -78,16 +79,33 @@ const struct brig_meta *brig_model_metadata(const struct brig_model *m)
     return ((const struct box *)m)->meta;
 }
 
-static int find_format(const char *path, const struct brig_format **ret, struct brig_fail *fail)
+int brig_model_read(const struct brig_model *m, uint32_t file, void *dst, size_t n, uint64_t offset,
+                    struct brig_fail *fail)
 {
-    uint8_t head[PROBE_BYTES];
+    int r = brig_model_file_read(m->files[file].fd, dst, n, offset, fail);
+    return r < 0 ? brig_fail_prefix(fail, "%s", m->files[file].path) : 0;
+}
+
+/* The first bytes of a file; of a folder there are none. */
+static int read_head(const char *path, uint8_t head[PROBE_BYTES], size_t *ret_n, struct brig_fail *fail)
+{
     uint64_t bytes;
     int fd, r = brig_model_file_open(path, &fd, &bytes, fail);
     if (r < 0)
         return r;
-    size_t n = bytes < sizeof head ? (size_t)bytes : sizeof head;
-    r = brig_model_file_read(fd, head, n, 0, fail);
+    *ret_n = bytes < PROBE_BYTES ? (size_t)bytes : PROBE_BYTES;
+    r = brig_model_file_read(fd, head, *ret_n, 0, fail);
     close(fd);
+    return r;
+}
+
+static int find_format(const char *path, const struct brig_format **ret, struct brig_fail *fail)
+{
+    struct stat st;
+    uint8_t head[PROBE_BYTES];
+    size_t n = 0;
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    int r = folder ? 0 : read_head(path, head, &n, fail);
     if (r < 0)
         return r;
     const struct brig_format *f;
@@ -96,6 +114,9 @@ static int find_format(const char *path, const struct brig_format **ret, struct 
             *ret = f;
             return 0;
         }
+    if (folder)
+        return brig_fail_set(fail, BRIG_EFORMAT,
+                             "a folder that holds no model in a format that 'brigade list formats' shows");
     return brig_fail_set(
         fail, BRIG_EFORMAT,
         "no model file: it begins like none of the formats that 'brigade list formats' shows");

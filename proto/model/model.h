@@ -89,6 +89,10 @@ const struct brig_tensor *brig_model_tensor(const struct brig_model *m, enum bri
 const struct brig_tensor *brig_model_expert(const struct brig_model *m, enum brig_role role, uint32_t layer,
                                             uint32_t expert);
 
+/* Exactly n bytes of a file of the model; a failure names the file. */
+int brig_model_read(const struct brig_model *m, uint32_t file, void *dst, size_t n, uint64_t offset,
+                    struct brig_fail *fail);
+
 /* Metadata as (key, printable value) pairs for `inspect`; long arrays are shortened. Index from 0; false when
  * done. Strings are borrowed until the next call on the same model from any thread (single-threaded use). */
 bool brig_model_meta(const struct brig_model *m, unsigned index, const char **key, const char **value);
