@@ -44,7 +44,7 @@ struct brig_settings {
     bool json, quiet;
     /* tokenize, logits */
     bool no_special, decode;
-    const char *pre, *ids;
+    const char *pre, *ids, *hidden;
     /* pack */
     const struct brig_type *quant, *head_quant; /* NULL: as stored; as quant */
     bool requantize;
