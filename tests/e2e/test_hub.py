@@ -156,6 +156,7 @@ def test_inspect(world):
     assert shown["metadata"]["brigade.hub_layout"] == "true"
     names = [t["name"] for t in shown["tensors"]]
     assert names[0] == "token_embd.weight" and names[-1] == "output_norm.weight" and len(names) == 47
+    assert shown["tensors"][0]["own_name"] == "model.embed_tokens.weight"
     assert names.index("blk.1.ffn_down.weight") + 1 == names.index("blk.2.attn_norm.weight")
     text = world.good("inspect", folder).out
     assert "safetensors" in text and "llama.attention.head_count = 6" in text
