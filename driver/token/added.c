@@ -143,7 +143,9 @@ static bool is_word(uint32_t c)
     case UTF8PROC_CATEGORY_PC:
         return true;
     default:
-        return c == 0x200c || c == 0x200d;
+        return c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
+               (c >= 0x1f150 && c <= 0x1f169) ||
+               (c >= 0x1f170 && c <= 0x1f189); /* letters that are symbols */
     }
 }
 

@@ -7,6 +7,8 @@
 #include "proto/base/mem.h"
 
 #define MAX_MERGES ((uint32_t)1 << 26)
+#define AHEAD      16u
+#define BATCH      64u
 
 static bool is_control(const struct brig_vocab *v, uint32_t id)
 {
@@ -26,6 +28,8 @@ static int fill_spelling(struct brig_bpe *b, struct brig_fail *fail)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u tokens", v->n_tokens);
     for (uint32_t id = 0; id < v->n_tokens; id++) {
         uint32_t old;
+        if (id + AHEAD < v->n_tokens)
+            brig_strmap_prefetch(&b->spelling, v->tokens[id + AHEAD]);
         if (!is_own(v, id))
             continue;
         /* Of two tokens with one spelling text means the one that is text. */
@@ -59,22 +63,50 @@ static int find_parts(const struct brig_vocab *v, uint32_t rank, struct brig_str
     return ret[0].len == 0 || ret[1].len == 0 ? fail_merge(rank, ret[0], "has an empty part", fail) : 0;
 }
 
-static int add_merge(struct brig_bpe *b, uint32_t rank, struct brig_buf *both, struct brig_fail *fail)
+/* Merges on their way into the maps, many at a time: the maps are larger than the caches. */
+struct batch {
+    struct brig_str keys[3 * BATCH]; /* left, right and both of each merge */
+    uint32_t ids[3 * BATCH];
+    struct brig_buf both;
+};
+
+static int fill_keys(const struct brig_vocab *v, uint32_t first, uint32_t n, struct batch *t,
+                     struct brig_fail *fail)
 {
-    struct brig_str part[2];
-    int r = find_parts(b->vocab, rank, part, fail);
+    brig_buf_clear(&t->both);
+    for (uint32_t i = 0; i < n; i++) {
+        struct brig_str *k = &t->keys[3 * i];
+        int r = find_parts(v, first + i, k, fail);
+        if (r < 0)
+            return r;
+        k[2].len = k[0].len + k[1].len;
+        if (brig_buf_add(&t->both, k[0].ptr, k[0].len) < 0 || brig_buf_add(&t->both, k[1].ptr, k[1].len) < 0)
+            return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for merge %u of the tokenizer", first + i);
+    }
+    size_t at = 0; /* now that the buffer moves no more */
+    for (uint32_t i = 0; i < n; i++) {
+        t->keys[3 * i + 2].ptr = t->both.data + at;
+        at += t->keys[3 * i + 2].len;
+    }
+    return 0;
+}
+
+static int add_merges(struct brig_bpe *b, uint32_t first, uint32_t n, struct batch *t, struct brig_fail *fail)
+{
+    int r = fill_keys(b->vocab, first, n, t, fail);
     if (r < 0)
         return r;
-    brig_buf_clear(both);
-    if (brig_buf_add(both, part[0].ptr, part[0].len) < 0 || brig_buf_add(both, part[1].ptr, part[1].len) < 0)
-        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for merge %u of the tokenizer", rank);
-    uint32_t left = brig_strmap_get(&b->spelling, part[0].ptr, part[0].len);
-    uint32_t right = brig_strmap_get(&b->spelling, part[1].ptr, part[1].len);
-    b->made[rank] = brig_strmap_get(&b->spelling, both->data, both->len);
-    if (left == BRIG_NO_ID || right == BRIG_NO_ID || b->made[rank] == BRIG_NO_ID)
-        return fail_merge(rank, (struct brig_str){both->data, both->len},
-                          "has a part or a result that is not in the vocabulary", fail);
-    brig_pairmap_add(&b->ranks, left, right, rank);
+    brig_strmap_get_many(&b->spelling, t->keys, 3 * (size_t)n, t->ids);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t *id = &t->ids[3 * i];
+        if (id[0] == BRIG_NO_ID || id[1] == BRIG_NO_ID || id[2] == BRIG_NO_ID)
+            return fail_merge(first + i, t->keys[3 * i + 2],
+                              "has a part or a result that is not in the vocabulary", fail);
+        b->made[first + i] = id[2];
+        brig_pairmap_prefetch(&b->ranks, id[0], id[1]);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        brig_pairmap_add(&b->ranks, t->ids[3 * i], t->ids[3 * i + 1], first + i);
     return 0;
 }
 
@@ -86,11 +118,11 @@ static int fill_merges(struct brig_bpe *b, struct brig_fail *fail)
     b->made = brig_alloc(n, sizeof *b->made);
     if (b->made == NULL || brig_pairmap_init(&b->ranks, n) < 0)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u merges", n);
-    struct brig_buf both = {0};
+    struct batch t = {.both = {0}};
     int r = 0;
-    for (uint32_t rank = 0; rank < n && r == 0; rank++)
-        r = add_merge(b, rank, &both, fail);
-    brig_buf_release(&both);
+    for (uint32_t first = 0; first < n && r == 0; first += BATCH)
+        r = add_merges(b, first, n - first < BATCH ? n - first : BATCH, &t, fail);
+    brig_buf_release(&t.both);
     return r;
 }
 

@@ -18,8 +18,8 @@
 #define WHITE                                                                                                \
     "\\x{09}-\\x{0d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}"   \
     "\\x{3000}"
-/* PCRE2's own \w has no marks. */
-#define WORD "\\p{L}\\p{M}\\p{Nd}\\p{Pc}"
+/* PCRE2's own \w has no marks and no letters that are symbols, such as circled ones. */
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 
 struct brig_pattern {
     struct brig_str text; /* when code is NULL */

@@ -12,7 +12,7 @@
 
 /* ASCII's and Unicode's punctuation; words as regular expressions have them. */
 #define PUNCTUATION "[\\p{P}\\x21-\\x2f\\x3a-\\x40\\x5b-\\x60\\x7b-\\x7e]"
-#define WORD        "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}"
+#define WORD        "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}"
 
 struct reader {
     const char *what; /* "normalizer" */
