@@ -154,6 +154,8 @@ static int read_rope(const struct keys *k)
     if ((r = get_f32(k, "rope.freq_base", BRIG_OPTIONAL, &d->rope_base)) < 0 ||
         (r = get_u32(k, "rope.dimension_count", BRIG_OPTIONAL, &d->rope_dims)) < 0)
         return r;
+    if (d->rope_dims == 0)
+        return brig_fail_set(k->fail, BRIG_EFORMAT, "0 rotary dimensions (%s.rope.dimension_count)", d->arch);
     return read_rope_scaling(k);
 }
 
@@ -161,6 +163,7 @@ int brig_family_common(struct brig_desc *d, const struct brig_meta *meta, struct
 {
     const struct keys k = {d, meta, fail};
     int r;
+    d->embed_scale = d->rope_mscale = 1.0f;
     if ((r = read_sizes(&k)) < 0 || (r = read_heads(&k)) < 0)
         return r;
     return read_rope(&k);

@@ -19,7 +19,7 @@ struct brig_cells {
 
 struct brig_slice_tensor {
     enum brig_role role;
-    uint32_t layer;
+    uint32_t layer, expert;
     const struct brig_type *type;
     uint64_t rows, cols; /* a vector has rows 1 */
     uint32_t file;
@@ -52,10 +52,9 @@ static inline bool brig_cells_has_head(struct brig_cells c, uint32_t n_layers)
  * then the earliest cuts. cells[n] is written. */
 int brig_slice_cut(const struct brig_model *m, unsigned n, struct brig_cells *cells, struct brig_fail *fail);
 
-/* The same for cells of given sizes; a run that begins before cell n_layers costs layer_extra more (what goes
- * with every slice that has a layer). The sums fit u64. */
-int brig_slice_cut_sizes(const uint64_t *cell_bytes, unsigned n_cells, uint64_t layer_extra, unsigned n,
-                         struct brig_cells *cells, struct brig_fail *fail);
+/* The same for cells of given sizes, whose sums fit u64. */
+int brig_slice_cut_sizes(const uint64_t *cell_bytes, unsigned n_cells, unsigned n, struct brig_cells *cells,
+                         struct brig_fail *fail);
 
 /* Bytes of weights that a range of cells reads in one pass. */
 uint64_t brig_slice_cells_bytes(const struct brig_model *m, struct brig_cells cells);

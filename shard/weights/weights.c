@@ -35,9 +35,10 @@ struct brig_weights {
     unsigned n_mappings;
     struct mapping *mappings;
     uint64_t mapped_bytes;
-    unsigned n_entries;
-    struct entry *entries;    /* [layers of the slice, BRIG_ROLE_LAYER_COUNT], then the whole-model roles */
-    unsigned prefetch_number; /* mapping and offset that the next step of prefetching begins at */
+    size_t n_entries;
+    const struct brig_desc *desc; /* the slice's, which lives longer */
+    struct entry *entries;        /* [layers of the slice, brig_desc_places], then the whole-model roles */
+    unsigned prefetch_number;     /* mapping and offset that the next step of prefetching begins at */
     uint64_t prefetch_offset;
 };
 
@@ -47,15 +48,15 @@ static uint32_t layer_count(const struct brig_weights *w)
     return last > w->cells.first ? last - w->cells.first : 0;
 }
 
-static struct entry *find(const struct brig_weights *w, enum brig_role role, uint32_t layer)
+static struct entry *find(const struct brig_weights *w, enum brig_role role, uint32_t layer, uint32_t expert)
 {
-    uint64_t at;
+    uint64_t at, places = brig_desc_places(w->desc);
     if (role < BRIG_ROLE_LAYER_COUNT) {
         if (layer < w->cells.first || layer - w->cells.first >= layer_count(w))
             return NULL;
-        at = (uint64_t)(layer - w->cells.first) * BRIG_ROLE_LAYER_COUNT + role;
+        at = (layer - w->cells.first) * places + brig_desc_place(w->desc, role, expert);
     } else {
-        at = (uint64_t)layer_count(w) * BRIG_ROLE_LAYER_COUNT + (role - BRIG_ROLE_LAYER_COUNT);
+        at = layer_count(w) * places + (role - BRIG_ROLE_LAYER_COUNT);
     }
     return role < BRIG_ROLE_COUNT ? &w->entries[at] : NULL;
 }
@@ -134,7 +135,7 @@ static uint32_t unit_cols(const struct brig_slice *slice, const struct brig_slic
 static int add_tensor(struct brig_weights *w, const struct brig_slice *slice,
                       const struct brig_slice_tensor *t, struct brig_fail *fail)
 {
-    struct entry *e = find(w, t->role, t->layer);
+    struct entry *e = find(w, t->role, t->layer, t->expert);
     const uint8_t *data = address(w, t);
     const char *name = brig_role_name(t->role);
     if (e == NULL || data == NULL || t->rows == 0 || t->cols == 0 || t->cols > UINT32_MAX)
@@ -162,12 +163,14 @@ int brig_weights_map(struct brig_weights **ret, const struct brig_slice *slice, 
     if (w == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the weights");
     w->cells = slice->cells;
+    w->desc = &slice->desc;
     w->n_layers = slice->desc.n_layers;
     int r = check_files(slice, fds, n, fail);
     if (r == 0)
         r = map_ranges(w, slice, fds, fail);
     if (r == 0) {
-        w->n_entries = layer_count(w) * BRIG_ROLE_LAYER_COUNT + (BRIG_ROLE_COUNT - BRIG_ROLE_LAYER_COUNT);
+        w->n_entries =
+            (size_t)layer_count(w) * brig_desc_places(w->desc) + (BRIG_ROLE_COUNT - BRIG_ROLE_LAYER_COUNT);
         w->entries = brig_alloc(w->n_entries, sizeof *w->entries);
         if (w->entries == NULL) {
             w->n_entries = 0;
@@ -190,7 +193,7 @@ void brig_weights_unmap(struct brig_weights *w)
         return;
     for (unsigned i = 0; i < w->n_mappings; i++)
         munmap(w->mappings[i].map, w->mappings[i].range.bytes);
-    for (unsigned i = 0; i < w->n_entries; i++)
+    for (size_t i = 0; i < w->n_entries; i++)
         brig_free(w->entries[i].vector);
     brig_free(w->mappings);
     brig_free(w->entries);
@@ -200,7 +203,13 @@ void brig_weights_unmap(struct brig_weights *w)
 bool brig_weights_matrix(const struct brig_weights *w, enum brig_role role, uint32_t layer,
                          struct brig_matrix *ret)
 {
-    const struct entry *e = find(w, role, layer);
+    return brig_weights_expert(w, role, layer, 0, ret);
+}
+
+bool brig_weights_expert(const struct brig_weights *w, enum brig_role role, uint32_t layer, uint32_t expert,
+                         struct brig_matrix *ret)
+{
+    const struct entry *e = find(w, role, layer, expert);
     if (e == NULL || e->matrix.type == NULL)
         return false;
     *ret = e->matrix;
@@ -209,7 +218,7 @@ bool brig_weights_matrix(const struct brig_weights *w, enum brig_role role, uint
 
 const float *brig_weights_vector(const struct brig_weights *w, enum brig_role role, uint32_t layer)
 {
-    const struct entry *e = find(w, role, layer);
+    const struct entry *e = find(w, role, layer, 0);
     return e != NULL ? e->vector : NULL;
 }
 
