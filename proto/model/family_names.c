@@ -6,20 +6,34 @@
 #include <string.h>
 
 static const struct brig_role_name gguf_names[] = {
-    {"attn_norm.weight", BRIG_ROLE_ATTN_NORM},     {"attn_q.weight", BRIG_ROLE_ATTN_Q},
-    {"attn_k.weight", BRIG_ROLE_ATTN_K},           {"attn_v.weight", BRIG_ROLE_ATTN_V},
-    {"attn_output.weight", BRIG_ROLE_ATTN_OUT},    {"ffn_norm.weight", BRIG_ROLE_FFN_NORM},
-    {"ffn_gate.weight", BRIG_ROLE_FFN_GATE},       {"ffn_up.weight", BRIG_ROLE_FFN_UP},
-    {"ffn_down.weight", BRIG_ROLE_FFN_DOWN},       {"attn_q.bias", BRIG_ROLE_ATTN_Q_BIAS},
-    {"attn_k.bias", BRIG_ROLE_ATTN_K_BIAS},        {"attn_v.bias", BRIG_ROLE_ATTN_V_BIAS},
-    {"attn_output.bias", BRIG_ROLE_ATTN_OUT_BIAS}, {"attn_q_norm.weight", BRIG_ROLE_ATTN_Q_NORM},
-    {"attn_k_norm.weight", BRIG_ROLE_ATTN_K_NORM}, {"ffn_gate.bias", BRIG_ROLE_FFN_GATE_BIAS},
-    {"ffn_up.bias", BRIG_ROLE_FFN_UP_BIAS},        {"ffn_down.bias", BRIG_ROLE_FFN_DOWN_BIAS},
-    {"token_embd.weight", BRIG_ROLE_TOKEN_TABLE},  {"output_norm.weight", BRIG_ROLE_OUTPUT_NORM},
+    {"attn_norm.weight", BRIG_ROLE_ATTN_NORM},
+    {"attn_q.weight", BRIG_ROLE_ATTN_Q},
+    {"attn_k.weight", BRIG_ROLE_ATTN_K},
+    {"attn_v.weight", BRIG_ROLE_ATTN_V},
+    {"attn_output.weight", BRIG_ROLE_ATTN_OUT},
+    {"ffn_norm.weight", BRIG_ROLE_FFN_NORM},
+    {"ffn_gate.weight", BRIG_ROLE_FFN_GATE},
+    {"ffn_up.weight", BRIG_ROLE_FFN_UP},
+    {"ffn_down.weight", BRIG_ROLE_FFN_DOWN},
+    {"attn_q.bias", BRIG_ROLE_ATTN_Q_BIAS},
+    {"attn_k.bias", BRIG_ROLE_ATTN_K_BIAS},
+    {"attn_v.bias", BRIG_ROLE_ATTN_V_BIAS},
+    {"attn_output.bias", BRIG_ROLE_ATTN_OUT_BIAS},
+    {"attn_q_norm.weight", BRIG_ROLE_ATTN_Q_NORM},
+    {"attn_k_norm.weight", BRIG_ROLE_ATTN_K_NORM},
+    {"ffn_gate.bias", BRIG_ROLE_FFN_GATE_BIAS},
+    {"ffn_up.bias", BRIG_ROLE_FFN_UP_BIAS},
+    {"ffn_down.bias", BRIG_ROLE_FFN_DOWN_BIAS},
+    {"token_embd.weight", BRIG_ROLE_TOKEN_TABLE},
+    {"output_norm.weight", BRIG_ROLE_OUTPUT_NORM},
     {"output.weight", BRIG_ROLE_OUTPUT},
+    {"attn_norm.bias", BRIG_ROLE_ATTN_NORM_BIAS},
+    {"ffn_norm.bias", BRIG_ROLE_FFN_NORM_BIAS},
+    {"post_attention_norm.weight", BRIG_ROLE_ATTN_POST_NORM},
+    {"post_ffw_norm.weight", BRIG_ROLE_FFN_POST_NORM},
+    {"output_norm.bias", BRIG_ROLE_OUTPUT_NORM_BIAS},
+    {"position_embd.weight", BRIG_ROLE_POSITION_TABLE},
 };
-
-#define ROPE_FREQS "rope_freqs.weight" /* [rope_dims / 2]: what frequencies are divided by */
 
 static bool starts_with(struct brig_str s, const char *prefix)
 {
@@ -56,8 +70,8 @@ static const struct brig_role_name *find(const struct brig_role_name *names, uns
  * the path from token table to output. */
 static int check_unknown(const struct brig_tensor *t, struct brig_fail *fail)
 {
-    static const char *const path[] = {"blk.", "token_embd", "output", "rope_"};
-    if (brig_str_eq(t->name, ROPE_FREQS))
+    static const char *const path[] = {"blk.", "token_embd", "position_embd", "output", "rope_"};
+    if (brig_family_is_rope(t->name))
         return 0; /* numbers, taken into the description */
     for (unsigned i = 0; i < sizeof path / sizeof path[0]; i++)
         if (starts_with(t->name, path[i]))
@@ -65,6 +79,16 @@ static int check_unknown(const struct brig_tensor *t, struct brig_fail *fail)
                                  "tensor '%.*s' is not supported in this architecture", (int)t->name.len,
                                  t->name.ptr);
     return 0;
+}
+
+/* The description has a tensor of this role, in this layer if it is of layers. */
+static bool wanted(const struct brig_desc *d, enum brig_role role, uint32_t layer)
+{
+    if (role == BRIG_ROLE_TOKEN_TABLE)
+        return true;
+    if (role == BRIG_ROLE_POSITION_TABLE)
+        return d->learned_positions;
+    return brig_desc_count(d, role, role < BRIG_ROLE_LAYER_COUNT ? layer : d->n_layers) > 0;
 }
 
 static int give_role(const struct brig_model *m, struct brig_tensor *t, const struct brig_role_name *names,
@@ -77,7 +101,7 @@ static int give_role(const struct brig_model *m, struct brig_tensor *t, const st
         return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%.*s' belongs to no layer: the model has %u",
                              (int)t->name.len, t->name.ptr, m->desc.n_layers);
     const struct brig_role_name *hit = find(names, n, rest, of_layer);
-    if (hit == NULL || (of_layer && brig_desc_count(&m->desc, hit->role, layer) == 0))
+    if (hit == NULL || !wanted(&m->desc, hit->role, layer))
         return check_unknown(t, fail);
     t->role = hit->role;
     t->layer = layer;
@@ -126,7 +150,7 @@ static int check_whole(const struct brig_model *m, const struct brig_role_name *
 {
     int r = 0;
     for (unsigned i = 0; i < n && r == 0; i++) {
-        if (names[i].role < BRIG_ROLE_LAYER_COUNT)
+        if (names[i].role < BRIG_ROLE_LAYER_COUNT || !wanted(&m->desc, names[i].role, 0))
             continue;
         const struct brig_tensor *t = brig_model_tensor(m, names[i].role, 0);
         if (t != NULL)
@@ -214,21 +238,10 @@ int brig_family_read_vector(const struct brig_model *m, const char *name, float 
     return r;
 }
 
-static int read_rope_factors(struct brig_model *m, struct brig_fail *fail)
-{
-    struct brig_desc *d = &m->desc;
-    if (!brig_family_has(m, ROPE_FREQS))
-        return 0;
-    d->n_rope_factors = d->rope_dims / 2;
-    return brig_family_read_vector(m, ROPE_FREQS, d->rope_factors, d->n_rope_factors, fail);
-}
-
 int brig_family_finish(struct brig_model *m, struct brig_fail *fail)
 {
     m->desc.vocab = 1; /* until the token table says it: the other numbers are checked before shapes are */
-    int r = read_rope_factors(m, fail);
-    if (r == 0)
-        r = brig_desc_check(&m->desc, fail);
+    int r = brig_desc_check(&m->desc, fail);
     if (r == 0)
         r = brig_family_place(m, gguf_names, sizeof gguf_names / sizeof gguf_names[0], fail);
     return r < 0 ? r : brig_family_check_vocab(m, fail);
