@@ -93,7 +93,11 @@ deps: ## install the Debian packages that are missing (root or sudo)
 
 .PHONY: model
 model: ## download the model of the demo into models/ (BRIGADE_MODELS=folder for another place)
-	@PYTHON='$(PYTHON)' sh configs/fetch-model.sh '$(BRIGADE_MODELS)'
+	@PYTHON='$(PYTHON)' sh configs/fetch-model.sh '$(BRIGADE_MODELS)' smollm2
+
+.PHONY: model-gemma
+model-gemma: ## download Gemma 3 270M, which some tests run, into models/ (Google's Gemma terms apply)
+	@PYTHON='$(PYTHON)' sh configs/fetch-model.sh '$(BRIGADE_MODELS)' gemma3
 
 .PHONY: demo
 demo: ## packages, build, model, and an answer from a real model in shard processes

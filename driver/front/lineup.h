@@ -27,8 +27,15 @@ int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool 
 /* The context that the settings ask for: min(trained, 4096) when they do not, said on standard error. */
 void brig_lineup_choose_ctx(struct brig_lineup *l);
 
-/* Shards and session, for ctx positions. pss: each pass also reads the memory figures. */
-int brig_lineup_start(struct brig_lineup *l, uint32_t ctx, bool pss, struct brig_fail *fail);
+/* What a line is started for, beyond settings. */
+struct brig_lineup_need {
+    uint32_t ctx; /* positions */
+    bool pss;     /* each pass also reads the memory figures */
+    bool star;    /* one layer a shard, each giving its rows back to the driver: for brig_session_hidden */
+};
+
+/* Shards and session. */
+int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail);
 
 /* Ends the line in order; writes the trace (its failure is reported when there is none before). Everything
  * may be half-built. Returns r, or the trace's failure. */

@@ -42,7 +42,7 @@ struct brig_settings {
     bool json, quiet;
     /* tokenize, logits */
     bool no_special, decode;
-    const char *pre, *ids;
+    const char *pre, *ids, *hidden;
     /* bench */
     const char *bench_modes, *bench_shards, *bench_json;
     uint64_t bench_prompt, bench_generate, bench_repeat;

@@ -154,7 +154,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     if (r == 0)
         r = check_writable(s->stats, fail);
     if (r == 0)
-        r = brig_lineup_start(&l, l.ctx, s->stats != NULL, fail);
+        r = brig_lineup_start(&l, &(struct brig_lineup_need){.ctx = l.ctx, .pss = s->stats != NULL}, fail);
     if (r == 0)
         r = answer(&l, &job, fail);
     brig_ids_release(&job.prompt);

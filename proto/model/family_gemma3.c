@@ -9,9 +9,10 @@
 
 #include "proto/model/private.h"
 
-#define PATTERN    6u  /* each PATTERN-th layer sees the whole context */
-#define LAYERS_27B 62u /* scores of that size are scaled by the width of a head that n_heads of hidden have  \
-                        */
+#define PATTERN 6u /* each PATTERN-th layer sees the whole context */
+#define LAYERS_27B                                                                                           \
+    62u /* scores of that size are scaled by the width of a head that n_heads of hidden have                 \
+         */
 
 /* Numbers that would change what is computed; the released files have none of them. */
 static int refuse_caps(const struct brig_desc *d, const struct brig_meta *meta, struct brig_fail *fail)
@@ -48,18 +49,16 @@ static int apply_defaults(struct brig_desc *d, const struct brig_meta *meta, str
 static int describe(struct brig_model *m, const struct brig_meta *meta, struct brig_fail *fail)
 {
     struct brig_desc *d = &m->desc;
-    bool hub = false;
     int r;
-    if ((r = brig_family_common(m, meta, fail)) < 0 || (r = refuse_caps(d, meta, fail)) < 0 ||
-        (r = brig_family_bool(d, meta, "brigade.hub_layout", BRIG_OPTIONAL, &hub, fail)) < 0)
+    if ((r = brig_family_common(m, meta, fail)) < 0 || (r = refuse_caps(d, meta, fail)) < 0)
         return r;
     d->rope_windowed_base = 10000.0f;
     if ((r = brig_family_f32(d, meta, "rope.freq_base_swa", BRIG_OPTIONAL, &d->rope_windowed_base, fail)) < 0)
         return r;
-    if (!hub && !brig_family_stated(d, meta, "brigade.layer_types") &&
+    if (!m->hub_layout && !brig_family_stated(d, meta, "brigade.layer_types") &&
         (r = apply_defaults(d, meta, fail)) < 0)
         return r;
-    d->norm = hub ? BRIG_NORM_RMS_PLUS_ONE : BRIG_NORM_RMS;
+    d->norm = m->hub_layout ? BRIG_NORM_RMS_PLUS_ONE : BRIG_NORM_RMS;
     d->qk_norm = BRIG_QK_NORM_HEAD;
     d->post_norms = true;
     d->mlp = BRIG_MLP_GEGLU;

@@ -22,12 +22,10 @@ static int refuse_others(const struct brig_desc *d, const struct brig_meta *meta
 int brig_family_llama_describe(struct brig_model *m, const struct brig_meta *meta, struct brig_fail *fail)
 {
     struct brig_desc *d = &m->desc;
-    bool hub = false;
     int r;
-    if ((r = brig_family_common(m, meta, fail)) < 0 || (r = refuse_others(d, meta, fail)) < 0 ||
-        (r = brig_family_bool(d, meta, "brigade.hub_layout", BRIG_OPTIONAL, &hub, fail)) < 0)
+    if ((r = brig_family_common(m, meta, fail)) < 0 || (r = refuse_others(d, meta, fail)) < 0)
         return r;
-    d->rope = hub ? BRIG_ROPE_HALVES : BRIG_ROPE_PAIRS;
+    d->rope = m->hub_layout ? BRIG_ROPE_HALVES : BRIG_ROPE_PAIRS;
     d->qkv_bias = brig_family_has(m, "blk.0.attn_q.bias");
     d->out_bias = brig_family_has(m, "blk.0.attn_output.bias");
     d->mlp_bias = brig_family_has(m, "blk.0.ffn_down.bias");

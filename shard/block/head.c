@@ -1,6 +1,8 @@
 /* The head: final norm and output product of a few rows; the best of a row of logits. */
 #include "shard/block/parts.h"
 
+#include <string.h>
+
 struct norm_job {
     struct brig_block *b;
     const float *h;
@@ -24,6 +26,14 @@ void brig_head_logits(struct brig_block *b, const float *h, const uint32_t *want
     const struct brig_product output[] = {{&b->output, logits}};
     brig_team_run(b->setup.team, n_want, norm_piece, &j);
     brig_products(b, output, 1, &b->norm, n_want);
+}
+
+void brig_head_normed(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
+                      float *out)
+{
+    struct norm_job j = {b, h, want_rows};
+    brig_team_run(b->setup.team, n_want, norm_piece, &j);
+    memcpy(out, b->norm.f, (size_t)n_want * b->desc->hidden * sizeof *out);
 }
 
 float *brig_head_scratch(struct brig_block *b)

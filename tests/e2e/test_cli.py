@@ -35,6 +35,8 @@ def test_list(world, kind):
     assert kind in world.good("list").out
     rows = world.good("list", kind).out.splitlines()
     assert rows and all(len(row.split(None, 1)) == 2 for row in rows), rows
+    singular = {"families": "family"}.get(kind, kind[:-1])
+    assert world.good("list", singular).out.splitlines() == rows
 
 
 def test_list_says_what_is_supported(world):
