@@ -109,22 +109,6 @@ static int check_floats(const struct brig_desc *d, struct brig_fail *fail)
     return 0;
 }
 
-/* What the block does not compute yet. */
-static int check_done(const struct brig_desc *d, struct brig_fail *fail)
-{
-    const struct {
-        const char *what;
-        bool asked;
-    } words[] = {
-        {"clipped queries and keys", d->clip_qkv != 0.0f},
-        {"experts", d->n_experts != 0},
-    };
-    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (words[i].asked)
-            return brig_fail_set(fail, BRIG_EUNSUPPORTED, "%s: not supported", words[i].what);
-    return 0;
-}
-
 static int check_layers(const struct brig_desc *d, struct brig_fail *fail)
 {
     for (uint32_t i = 0; i < d->n_layers; i++) {
@@ -153,8 +137,7 @@ int brig_desc_check(const struct brig_desc *d, struct brig_fail *fail)
         (r = check_heads(d, fail)) < 0)
         return r;
     if ((r = check_kinds(d, fail)) < 0 || (r = check_experts(d, fail)) < 0 ||
-        (r = check_layers(d, fail)) < 0 || (r = check_factors(d, fail)) < 0 ||
-        (r = check_floats(d, fail)) < 0)
+        (r = check_layers(d, fail)) < 0 || (r = check_factors(d, fail)) < 0)
         return r;
-    return check_done(d, fail);
+    return check_floats(d, fail);
 }

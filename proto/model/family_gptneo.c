@@ -19,9 +19,7 @@ static int describe(struct brig_model *m, const struct brig_meta *meta, struct b
     d->rope_dims = d->n_rope_factors = 0;
     if (!brig_family_stated(d, meta, "brigade.attn_scale"))
         d->attn_scale = 1.0f;
-    d->qkv_bias = brig_family_has(m, "blk.0.attn_q.bias");
-    d->out_bias = brig_family_has(m, "blk.0.attn_output.bias");
-    d->mlp_bias = brig_family_has(m, "blk.0.ffn_down.bias");
+    brig_family_biases(m);
     return brig_family_finish(m, fail);
 }
 

@@ -9,6 +9,7 @@ static int describe(struct brig_model *m, const struct brig_meta *meta, struct b
     if (r < 0)
         return r;
     m->desc.qk_norm = BRIG_QK_NORM_HEAD;
+    brig_family_biases(m);
     return brig_family_finish(m, fail);
 }
 

@@ -207,6 +207,7 @@ void brig_model_close(struct brig_model *m)
         return;
     struct box *box = (struct box *)m;
     box->format->close(m);
+    brig_part_names_free(m->part_names);
     brig_free(box->by_place);
     brig_free(box->path);
     brig_free(box);

@@ -209,7 +209,7 @@ static void test_numbers(void **state)
     refuse_u32("llama.attention.value_length", 8, "equally wide", "");
     refuse_u32("llama.rope.dimension_count", 7, "7 rotary dimensions", "even");
     refuse_u32("llama.rope.dimension_count", 18, "18 rotary dimensions", "");
-    refuse_u32("llama.expert_count", 8, "mixture of experts", "");
+    refuse_u32("llama.expert_count", 8, "llama.expert_used_count is missing", "");
     static const float bad_floats[] = {-1.0f, 1e30f, (float)1e300, 0.0f / 0.0f};
     for (unsigned i = 0; i < 4; i++)
         refuse_f32("llama.attention.layer_norm_rms_epsilon", bad_floats[i], "epsilon");
