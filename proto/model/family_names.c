@@ -143,7 +143,7 @@ static int give_role(const struct brig_model *m, struct brig_tensor *t, const st
         return check_unknown(t, fail);
     if (expert >= count)
         return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%.*s' belongs to no expert: the layer has %u",
-                             (int)t->name.len, t->name.ptr, count);
+                             (int)t->own_name.len, t->own_name.ptr, count);
     t->role = hit->role;
     t->layer = layer;
     t->expert = expert;
@@ -167,24 +167,20 @@ static int check_shape(const struct brig_model *m, const struct brig_tensor *t, 
     return 0;
 }
 
+/* "blk.2.ffn_up.3.weight", or as the checkpoint calls it. */
 static int missing(const struct brig_model *m, const struct brig_role_name *name, uint32_t layer,
                    uint32_t expert, struct brig_fail *fail)
 {
     char full[BRIG_OWN_NAME_BYTES], own[BRIG_OWN_NAME_BYTES];
     const char *star = strchr(name->name, '*');
-    int stem = (int)strcspn(name->name, "*");
     if (name->role >= BRIG_ROLE_LAYER_COUNT)
         snprintf(full, sizeof full, "%s", name->name);
     else if (star == NULL)
         snprintf(full, sizeof full, "blk.%u.%s", layer, name->name);
     else
-        snprintf(full, sizeof full, "blk.%u.%.*s%u%s", layer, stem, name->name, expert, star + 1);
-    const char *shown = brig_model_own_name(m, full, own);
-    if (star == NULL || shown != full)
-        return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", shown);
-    return brig_fail_set(fail, BRIG_EFORMAT,
-                         "tensor '%s' is missing (or all experts in one: 'blk.%u.%.*s_exps%s')", shown, layer,
-                         stem - 1, name->name, star + 1);
+        snprintf(full, sizeof full, "blk.%u.%.*s%u%s", layer, (int)(star - name->name), name->name, expert,
+                 star + 1);
+    return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", brig_model_own_name(m, full, own));
 }
 
 static int check_layer(const struct brig_model *m, uint32_t layer, const struct brig_role_name *names,

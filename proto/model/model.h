@@ -20,6 +20,10 @@ struct brig_model_file {
     char *path;
     int fd; /* open for reading, close-on-exec */
     uint64_t bytes;
+    /* What the file says of itself, when it is a part of a Brigade bundle: the SHA-256 of the whole file,
+     * read with these digits as zeros (64 hex digits at byte sha256_at); len 0: nothing. Borrowed. */
+    struct brig_str sha256;
+    uint64_t sha256_at;
 };
 
 /* A tensor as the checkpoint states it. */
@@ -91,6 +95,10 @@ void brig_model_close(struct brig_model *m); /* NULL allowed */
 const struct brig_tensor *brig_model_tensor(const struct brig_model *m, enum brig_role role, uint32_t layer);
 const struct brig_tensor *brig_model_expert(const struct brig_model *m, enum brig_role role, uint32_t layer,
                                             uint32_t expert);
+
+/* Exactly n bytes of a file of the model; a failure names the file. */
+int brig_model_read(const struct brig_model *m, uint32_t file, void *dst, size_t n, uint64_t offset,
+                    struct brig_fail *fail);
 
 /* Metadata as (key, printable value) pairs for `inspect`; long arrays are shortened. Index from 0; false when
  * done. Strings are borrowed until the next call on the same model from any thread (single-threaded use). */

@@ -55,6 +55,9 @@ bool brig_slice_settle(const struct brig_desc *d, struct brig_cells cells, struc
  * Two tensors with one place are a failure. */
 int brig_model_index(struct brig_model *m, struct brig_fail *fail);
 
+/* All metadata of an open model. */
+const struct brig_meta *brig_model_metadata(const struct brig_model *m);
+
 /* ---- identity (identity.c) ---- */
 
 /* Fill m->identity from the bytes of metadata and tensor table, the files' sizes, and the ends of the
