@@ -104,3 +104,17 @@ def test_a_router_of_nan_stays_visible(world):
     path = changed(world, lambda f: write_router(f, 1, broken))
     for args in ((), ("--exact", "--shards", "all")):
         assert np.isnan(logits(world, path, IDS, *args)).all()
+
+
+def test_inspect_shows_them(world):
+    text = world.good("inspect", OLMOE).out
+    assert "experts          16 in a layer, 4 used, ffn 32; weights as the softmax over all gives them\n" in text
+    assert "q and k norm     all heads as one\n" in text
+    j = json.loads(world.good("inspect", OLMOE, "--json").out)
+    assert j["desc"]["experts"] == {"n_experts": 16, "n_used": 4, "ffn": 32, "weights": "as_they_are", "dense_layers": []}
+    assert j["desc"]["qk_norm"] == "whole" and j["desc"]["clip_qkv"] == 0
+    ups = [t for t in j["tensors"] if t["role"] == "expert_up" and t["layer"] == 2]
+    assert [t["expert"] for t in ups] == list(range(16)) and {t["bytes"] for t in ups} == {64 * 32 * 18 // 32}
+    plain = world.good("inspect", kit.fixture()).out
+    assert "expert" not in plain and "q and k norm" not in plain
+    assert json.loads(world.good("inspect", kit.fixture(), "--json").out)["desc"]["experts"] is None
