@@ -79,7 +79,7 @@ static int read_tensor(struct brig_tensor *t, struct brig_gguf_reader *r)
     int e = brig_gguf_string(r, &t->name);
     if (e < 0)
         return e;
-    r->what = t->name;
+    r->what = t->own_name = t->name;
     t->role = BRIG_ROLE_COUNT;
     if ((e = read_dims(t, r)) < 0 || (e = read_type(t, r)) < 0 || (e = set_bytes(t, r->fail)) < 0)
         return e;

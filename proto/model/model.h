@@ -24,7 +24,8 @@ struct brig_model_file {
 
 /* A tensor as the checkpoint states it. */
 struct brig_tensor {
-    struct brig_str name;
+    struct brig_str name;     /* as GGUF calls it, whatever the format */
+    struct brig_str own_name; /* as the checkpoint calls it: for messages */
     const struct brig_type *type;
     uint32_t n_dims;  /* 1 to 4 */
     uint64_t dims[4]; /* dims[0] is the fastest: columns; missing ones are 1 */
@@ -61,6 +62,9 @@ struct brig_model {
     const char *path;     /* as opened */
     const char *format;   /* row of the format table: "gguf" */
     struct brig_str name; /* general.name or the file's name */
+    /* Weights lie as on the hub where GGUF's differ: rows of queries and keys in the order that turns by
+     * halves, norms without the 1 that gemma3 adds. For families. */
+    bool hub_layout;
     struct brig_desc desc;
     unsigned n_files;
     struct brig_model_file *files;
