@@ -38,6 +38,8 @@ static int check_experts(const struct brig_desc *d, struct brig_fail *fail)
         (r = check_count("the number of experts that a token uses", d->n_experts_used, d->n_experts, fail)) <
             0)
         return r;
+    if (d->mlp == BRIG_MLP_GELU)
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED, "experts without a gate are not supported");
     return check_count("the size of an expert", d->expert_ffn, BRIG_MAX_HIDDEN, fail);
 }
 
