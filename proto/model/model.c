@@ -18,6 +18,7 @@ struct box {
     struct brig_model model; /* first: a pointer to it is a pointer to the box */
     char *path;
     const struct brig_format *format;
+    const struct brig_meta *meta;        /* the format's */
     const struct brig_tensor **by_place; /* [n_layers][brig_desc_places], then the whole-model roles */
 };
 
@@ -80,6 +81,18 @@ const char *brig_model_own_name(const struct brig_model *m, const char *name, ch
     return format->own_name != NULL && format->own_name(m, name, ret, BRIG_OWN_NAME_BYTES) ? ret : name;
 }
 
+const struct brig_meta *brig_model_metadata(const struct brig_model *m)
+{
+    return ((const struct box *)m)->meta;
+}
+
+int brig_model_read(const struct brig_model *m, uint32_t file, void *dst, size_t n, uint64_t offset,
+                    struct brig_fail *fail)
+{
+    int r = brig_model_file_read(m->files[file].fd, dst, n, offset, fail);
+    return r < 0 ? brig_fail_prefix(fail, "%s", m->files[file].path) : 0;
+}
+
 /* The first bytes of a file; none of a folder. */
 static int read_head(const char *path, uint8_t head[PROBE_BYTES], size_t *ret, bool *ret_folder,
                      struct brig_fail *fail)
@@ -114,7 +127,9 @@ static int find_format(const char *path, const struct brig_format **ret, struct 
             return 0;
         }
     if (folder)
-        return brig_fail_set(fail, BRIG_EFORMAT, "it is a folder, and has no config.json: no model");
+        return brig_fail_set(
+            fail, BRIG_EFORMAT,
+            "a folder that holds no model: neither config.json nor a bundle's manifest.json");
     return brig_fail_set(
         fail, BRIG_EFORMAT,
         "no model file: it begins like none of the formats that 'brigade list formats' shows");
@@ -146,14 +161,16 @@ static int count(struct brig_model *m, struct brig_fail *fail)
 static int fill(struct box *box, struct brig_fail *fail)
 {
     struct brig_model *m = &box->model;
-    const struct brig_meta *meta;
     struct brig_str arch;
-    int r = box->format->open(m, &meta, &arch, fail);
+    int r = box->format->open(m, &box->meta, &arch, fail);
     if (r < 0)
         return r;
     if (m->name.len == 0)
         m->name = file_name(m->path);
-    brig_meta_bool(meta, "brigade.hub_layout", &m->hub_layout);
+    const char *layout = "brigade.hub_layout";
+    if (brig_meta_kind(box->meta, layout) != NULL && !brig_meta_bool(box->meta, layout, &m->hub_layout))
+        return brig_fail_set(fail, BRIG_EFORMAT, "the metadata key %s is %s, true or false is wanted", layout,
+                             brig_meta_kind(box->meta, layout));
     const struct brig_family *family = brig_family_by_name(arch);
     if (family == NULL)
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,
@@ -161,7 +178,7 @@ static int fill(struct box *box, struct brig_fail *fail)
                              "that are)",
                              (int)(arch.len < 64 ? arch.len : 64), arch.ptr);
     snprintf(m->desc.arch, sizeof m->desc.arch, "%s", family->name);
-    if ((r = family->describe(m, meta, fail)) < 0)
+    if ((r = family->describe(m, box->meta, fail)) < 0)
         return r;
     return count(m, fail);
 }
@@ -205,6 +222,7 @@ void brig_model_close(struct brig_model *m)
         return;
     struct box *box = (struct box *)m;
     box->format->close(m);
+    brig_part_names_free(m->part_names);
     brig_free(box->by_place);
     brig_free(box->path);
     brig_free(box);

@@ -21,6 +21,10 @@ struct brig_model_file {
     char *path;
     int fd; /* open for reading, close-on-exec */
     uint64_t bytes;
+    /* What the file says of itself, when it is a part of a Brigade bundle: the SHA-256 of the whole file,
+     * read with these digits as zeros (64 hex digits at byte sha256_at); len 0: nothing. Borrowed. */
+    struct brig_str sha256;
+    uint64_t sha256_at;
 };
 
 /* A tensor as the checkpoint states it. */
@@ -39,6 +43,8 @@ struct brig_tensor {
     uint32_t expert;         /* for an expert's role */
 };
 
+struct brig_rules;
+
 /* The tokenizer's data as the file states it; all strings borrowed from the model. n_tokens 0: no tokenizer.
  */
 struct brig_vocab {
@@ -51,12 +57,19 @@ struct brig_vocab {
     const float
         *scores; /* [n_tokens] the higher, the sooner a pair becomes this token; NULL when not stated */
     uint32_t n_merges;
-    const struct brig_str *merges;   /* "left right" */
-    int64_t bos, eos, eot, pad, unk; /* -1 when not stated */
+    const struct brig_str *merges;     /* "left right"; NULL when pairs are given */
+    const struct brig_str (*pairs)[2]; /* [n_merges] left and right; NULL when merges are given */
+    int64_t bos, eos, eot, pad, unk;   /* -1 when not stated */
+    uint32_t n_ends;                   /* more tokens that end a turn or a text */
+    const uint32_t *ends;
     bool add_bos, add_eos;
-    bool add_space_prefix;         /* SentencePiece: a space before the text; true when not stated */
-    struct brig_str chat_template; /* len 0: none */
+    bool add_space_prefix;          /* SentencePiece: a space before the text; true when not stated */
+    struct brig_str chat_template;  /* len 0: none */
+    const struct brig_rules *rules; /* the steps that a tokenizer.json states (driver/token/rules.h); NULL
+                                       for GGUF, whose kinds have theirs */
 };
+
+struct brig_part_names;
 
 struct brig_model {
     const char *path;     /* as opened */
@@ -70,6 +83,7 @@ struct brig_model {
     struct brig_model_file *files;
     unsigned n_tensors;
     struct brig_tensor *tensors;
+    struct brig_part_names *part_names; /* of tensors that were split (family_parts.c) */
     struct brig_vocab vocab;
     /* SHA-256 of metadata, tensor table, file size, and the first and last 4 KiB of each tensor. */
     uint8_t identity[BRIG_IDENTITY_BYTES];
@@ -90,6 +104,10 @@ void brig_model_close(struct brig_model *m); /* NULL allowed */
 const struct brig_tensor *brig_model_tensor(const struct brig_model *m, enum brig_role role, uint32_t layer);
 const struct brig_tensor *brig_model_expert(const struct brig_model *m, enum brig_role role, uint32_t layer,
                                             uint32_t expert);
+
+/* Exactly n bytes of a file of the model; a failure names the file. */
+int brig_model_read(const struct brig_model *m, uint32_t file, void *dst, size_t n, uint64_t offset,
+                    struct brig_fail *fail);
 
 /* Metadata as (key, printable value) pairs for `inspect`; long arrays are shortened. Index from 0; false when
  * done. Strings are borrowed until the next call on the same model from any thread (single-threaded use). */

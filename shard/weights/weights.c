@@ -186,6 +186,22 @@ static int add_packed(const struct brig_weights *w, struct entry *e, const struc
     return ordered ? sort_columns(e, t, groups, fail) : 0;
 }
 
+static bool is_norm(enum brig_role role)
+{
+    switch (role) {
+    case BRIG_ROLE_ATTN_NORM:
+    case BRIG_ROLE_FFN_NORM:
+    case BRIG_ROLE_ATTN_Q_NORM:
+    case BRIG_ROLE_ATTN_K_NORM:
+    case BRIG_ROLE_ATTN_POST_NORM:
+    case BRIG_ROLE_FFN_POST_NORM:
+    case BRIG_ROLE_OUTPUT_NORM:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static int add_tensor(struct brig_weights *w, const struct brig_slice *slice,
                       const struct brig_slice_tensor *t, struct brig_fail *fail)
 {
@@ -211,6 +227,9 @@ static int add_tensor(struct brig_weights *w, const struct brig_slice *slice,
     if (e->vector == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for tensor %s of layer %u", name, t->layer);
     t->type->dequant(data, e->vector, t->cols);
+    if (slice->desc.norm == BRIG_NORM_RMS_PLUS_ONE && is_norm(t->role))
+        for (uint64_t i = 0; i < t->cols; i++)
+            e->vector[i] = 1.0f + e->vector[i];
     return 0;
 }
 
