@@ -43,6 +43,7 @@ static json_t *tensor_json(const struct brig_model *m, const struct brig_tensor 
     for (unsigned d = t->n_dims; d-- > 0;) /* rows first */
         json_array_append_new(shape, whole(t->dims[d]));
     json_object_set_new(o, "name", text(t->name));
+    json_object_set_new(o, "own_name", text(t->own_name));
     json_object_set_new(o, "type", json_string(t->type->name));
     json_object_set_new(o, "shape", shape);
     json_object_set_new(o, "file", brig_json_text(m->files[t->file].path, strlen(m->files[t->file].path)));
