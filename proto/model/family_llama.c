@@ -29,7 +29,7 @@ static int describe(struct brig_model *m, const struct brig_meta *meta, struct b
     int r;
     if ((r = brig_family_common(d, meta, fail)) < 0 || (r = refuse_others(d, meta, fail)) < 0)
         return r;
-    d->rope = BRIG_ROPE_PAIRS;
+    d->rope = m->hub_layout ? BRIG_ROPE_HALVES : BRIG_ROPE_PAIRS;
     d->qkv_bias = brig_family_has(m, "blk.0.attn_q.bias");
     d->out_bias = brig_family_has(m, "blk.0.attn_output.bias");
     d->mlp_bias = brig_family_has(m, "blk.0.ffn_down.bias");

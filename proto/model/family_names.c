@@ -3,6 +3,7 @@
 #include "proto/model/private.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct brig_role_name gguf_names[] = {
@@ -62,8 +63,8 @@ static int check_unknown(const struct brig_tensor *t, struct brig_fail *fail)
     for (unsigned i = 0; i < sizeof path / sizeof path[0]; i++)
         if (starts_with(t->name, path[i]))
             return brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                                 "tensor '%.*s' is not supported in this architecture", (int)t->name.len,
-                                 t->name.ptr);
+                                 "tensor '%.*s' is not supported in this architecture", (int)t->own_name.len,
+                                 t->own_name.ptr);
     return 0;
 }
 
@@ -75,7 +76,7 @@ static int give_role(const struct brig_model *m, struct brig_tensor *t, const st
     bool of_layer = split_layer(t->name, &layer, &rest);
     if (of_layer && layer >= m->desc.n_layers)
         return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%.*s' belongs to no layer: the model has %u",
-                             (int)t->name.len, t->name.ptr, m->desc.n_layers);
+                             (int)t->own_name.len, t->own_name.ptr, m->desc.n_layers);
     const struct brig_role_name *hit = find(names, n, rest, of_layer);
     if (hit == NULL || (of_layer && brig_desc_count(&m->desc, hit->role, layer) == 0))
         return check_unknown(t, fail);
@@ -92,20 +93,24 @@ static int check_shape(const struct brig_model *m, const struct brig_tensor *t, 
         return brig_fail_set(fail, BRIG_EFORMAT,
                              "tensor '%.*s' has the shape %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
                              ", the model needs %" PRIu64 " x %" PRIu64 " (columns x rows)",
-                             (int)t->name.len, t->name.ptr, t->dims[0], t->dims[1], t->dims[2], t->dims[3],
-                             cols, rows);
+                             (int)t->own_name.len, t->own_name.ptr, t->dims[0], t->dims[1], t->dims[2],
+                             t->dims[3], cols, rows);
     if (!brig_role_takes(t->role, t->type))
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,
                              "tensor '%.*s' has type %s: such a vector must be F32, F16 or BF16",
-                             (int)t->name.len, t->name.ptr, t->type->name);
+                             (int)t->own_name.len, t->own_name.ptr, t->type->name);
     return 0;
 }
 
-static int missing(const struct brig_role_name *name, uint32_t layer, struct brig_fail *fail)
+static int missing(const struct brig_model *m, const struct brig_role_name *name, uint32_t layer,
+                   struct brig_fail *fail)
 {
+    char full[BRIG_OWN_NAME_BYTES], own[BRIG_OWN_NAME_BYTES];
     if (name->role < BRIG_ROLE_LAYER_COUNT)
-        return brig_fail_set(fail, BRIG_EFORMAT, "tensor 'blk.%u.%s' is missing", layer, name->name);
-    return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", name->name);
+        snprintf(full, sizeof full, "blk.%u.%s", layer, name->name);
+    else
+        snprintf(full, sizeof full, "%s", name->name);
+    return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", brig_model_own_name(m, full, own));
 }
 
 static int check_layer(const struct brig_model *m, uint32_t layer, const struct brig_role_name *names,
@@ -116,7 +121,7 @@ static int check_layer(const struct brig_model *m, uint32_t layer, const struct 
         if (names[i].role >= BRIG_ROLE_LAYER_COUNT || brig_desc_count(&m->desc, names[i].role, layer) == 0)
             continue;
         const struct brig_tensor *t = brig_model_tensor(m, names[i].role, layer);
-        r = t != NULL ? check_shape(m, t, fail) : missing(&names[i], layer, fail);
+        r = t != NULL ? check_shape(m, t, fail) : missing(m, &names[i], layer, fail);
     }
     return r;
 }
@@ -132,7 +137,7 @@ static int check_whole(const struct brig_model *m, const struct brig_role_name *
         if (t != NULL)
             r = check_shape(m, t, fail);
         else
-            r = missing(&names[i], 0, fail);
+            r = missing(m, &names[i], 0, fail);
     }
     return r;
 }
@@ -144,7 +149,7 @@ static int set_vocab(struct brig_model *m, struct brig_fail *fail)
     m->desc.vocab = 0;
     if (table != NULL && table->dims[1] > BRIG_MAX_VOCAB)
         return brig_fail_set(fail, BRIG_ELIMIT, "tensor '%.*s' has %" PRIu64 " rows, more than %u",
-                             (int)table->name.len, table->name.ptr, table->dims[1], BRIG_MAX_VOCAB);
+                             (int)table->own_name.len, table->own_name.ptr, table->dims[1], BRIG_MAX_VOCAB);
     if (table != NULL)
         m->desc.vocab = (uint32_t)table->dims[1];
     m->desc.tied = brig_model_tensor(m, BRIG_ROLE_OUTPUT, 0) == NULL;

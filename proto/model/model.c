@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proto/base/mem.h"
@@ -17,6 +18,7 @@ struct box {
     struct brig_model model; /* first: a pointer to it is a pointer to the box */
     char *path;
     const struct brig_format *format;
+    const struct brig_meta *meta;        /* the format's */
     const struct brig_tensor **by_place; /* [n_layers][brig_desc_places], then the whole-model roles */
 };
 
@@ -42,7 +44,8 @@ int brig_model_index(struct brig_model *m, struct brig_fail *fail)
         const struct brig_tensor **place = &box->by_place[place_of(m, t->role, t->layer, t->expert)];
         if (*place != NULL)
             return brig_fail_set(fail, BRIG_EFORMAT, "tensors '%.*s' and '%.*s' have the same place",
-                                 (int)(*place)->name.len, (*place)->name.ptr, (int)t->name.len, t->name.ptr);
+                                 (int)(*place)->own_name.len, (*place)->own_name.ptr, (int)t->own_name.len,
+                                 t->own_name.ptr);
         *place = t;
     }
     return 0;
@@ -72,16 +75,49 @@ bool brig_model_meta(const struct brig_model *m, unsigned index, const char **ke
     return ((const struct box *)m)->format->meta_at(m, index, key, value);
 }
 
-static int find_format(const char *path, const struct brig_format **ret, struct brig_fail *fail)
+const char *brig_model_own_name(const struct brig_model *m, const char *name, char ret[BRIG_OWN_NAME_BYTES])
 {
-    uint8_t head[PROBE_BYTES];
+    const struct brig_format *format = ((const struct box *)m)->format;
+    return format->own_name != NULL && format->own_name(m, name, ret, BRIG_OWN_NAME_BYTES) ? ret : name;
+}
+
+const struct brig_meta *brig_model_metadata(const struct brig_model *m)
+{
+    return ((const struct box *)m)->meta;
+}
+
+int brig_model_read(const struct brig_model *m, uint32_t file, void *dst, size_t n, uint64_t offset,
+                    struct brig_fail *fail)
+{
+    int r = brig_model_file_read(m->files[file].fd, dst, n, offset, fail);
+    return r < 0 ? brig_fail_prefix(fail, "%s", m->files[file].path) : 0;
+}
+
+/* The first bytes of a file; none of a folder. */
+static int read_head(const char *path, uint8_t head[PROBE_BYTES], size_t *ret, bool *ret_folder,
+                     struct brig_fail *fail)
+{
+    struct stat st;
     uint64_t bytes;
+    *ret = 0;
+    *ret_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (*ret_folder)
+        return 0;
     int fd, r = brig_model_file_open(path, &fd, &bytes, fail);
     if (r < 0)
         return r;
-    size_t n = bytes < sizeof head ? (size_t)bytes : sizeof head;
-    r = brig_model_file_read(fd, head, n, 0, fail);
+    *ret = bytes < PROBE_BYTES ? (size_t)bytes : PROBE_BYTES;
+    r = brig_model_file_read(fd, head, *ret, 0, fail);
     close(fd);
+    return r;
+}
+
+static int find_format(const char *path, const struct brig_format **ret, struct brig_fail *fail)
+{
+    uint8_t head[PROBE_BYTES];
+    bool folder;
+    size_t n;
+    int r = read_head(path, head, &n, &folder, fail);
     if (r < 0)
         return r;
     const struct brig_format *f;
@@ -90,6 +126,10 @@ static int find_format(const char *path, const struct brig_format **ret, struct 
             *ret = f;
             return 0;
         }
+    if (folder)
+        return brig_fail_set(
+            fail, BRIG_EFORMAT,
+            "a folder that holds no model: neither config.json nor a bundle's manifest.json");
     return brig_fail_set(
         fail, BRIG_EFORMAT,
         "no model file: it begins like none of the formats that 'brigade list formats' shows");
@@ -120,13 +160,13 @@ static int count(struct brig_model *m, struct brig_fail *fail)
 static int fill(struct box *box, struct brig_fail *fail)
 {
     struct brig_model *m = &box->model;
-    const struct brig_meta *meta;
     struct brig_str arch;
-    int r = box->format->open(m, &meta, &arch, fail);
+    int r = box->format->open(m, &box->meta, &arch, fail);
     if (r < 0)
         return r;
     if (m->name.len == 0)
         m->name = file_name(m->path);
+    brig_meta_bool(box->meta, "brigade.hub_layout", &m->hub_layout);
     const struct brig_family *family = brig_family_by_name(arch);
     if (family == NULL)
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,
@@ -134,7 +174,7 @@ static int fill(struct box *box, struct brig_fail *fail)
                              "that are)",
                              (int)(arch.len < 64 ? arch.len : 64), arch.ptr);
     snprintf(m->desc.arch, sizeof m->desc.arch, "%s", family->name);
-    if ((r = family->describe(m, meta, fail)) < 0)
+    if ((r = family->describe(m, box->meta, fail)) < 0)
         return r;
     return count(m, fail);
 }

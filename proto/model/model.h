@@ -20,11 +20,16 @@ struct brig_model_file {
     char *path;
     int fd; /* open for reading, close-on-exec */
     uint64_t bytes;
+    /* What the file says of itself, when it is a part of a Brigade bundle: the SHA-256 of the whole file,
+     * read with these digits as zeros (64 hex digits at byte sha256_at); len 0: nothing. Borrowed. */
+    struct brig_str sha256;
+    uint64_t sha256_at;
 };
 
 /* A tensor as the checkpoint states it. */
 struct brig_tensor {
-    struct brig_str name;
+    struct brig_str name;     /* as GGUF calls it, whatever the format */
+    struct brig_str own_name; /* as the checkpoint calls it: for messages */
     const struct brig_type *type;
     uint32_t n_dims;  /* 1 to 4 */
     uint64_t dims[4]; /* dims[0] is the fastest: columns; missing ones are 1 */
@@ -59,6 +64,9 @@ struct brig_model {
     const char *path;     /* as opened */
     const char *format;   /* row of the format table: "gguf" */
     struct brig_str name; /* general.name or the file's name */
+    /* Weights lie as on the hub where GGUF's differ: rows of queries and keys in the order that turns by
+     * halves, norms without the 1 that gemma3 adds. For families. */
+    bool hub_layout;
     struct brig_desc desc;
     unsigned n_files;
     struct brig_model_file *files;
@@ -84,6 +92,10 @@ void brig_model_close(struct brig_model *m); /* NULL allowed */
 const struct brig_tensor *brig_model_tensor(const struct brig_model *m, enum brig_role role, uint32_t layer);
 const struct brig_tensor *brig_model_expert(const struct brig_model *m, enum brig_role role, uint32_t layer,
                                             uint32_t expert);
+
+/* Exactly n bytes of a file of the model; a failure names the file. */
+int brig_model_read(const struct brig_model *m, uint32_t file, void *dst, size_t n, uint64_t offset,
+                    struct brig_fail *fail);
 
 /* Metadata as (key, printable value) pairs for `inspect`; long arrays are shortened. Index from 0; false when
  * done. Strings are borrowed until the next call on the same model from any thread (single-threaded use). */

@@ -13,6 +13,11 @@
 
 /* ---- files (model_file.c) ---- */
 
+/* What the checkpoint calls the tensor that GGUF calls `name`; it may not have it (model.c). Valid until ret
+ * is. */
+#define BRIG_OWN_NAME_BYTES 160u
+const char *brig_model_own_name(const struct brig_model *m, const char *name, char ret[BRIG_OWN_NAME_BYTES]);
+
 /* Open a regular file for reading, close-on-exec; never blocks. The failure does not name the path. */
 int brig_model_file_open(const char *path, int *ret_fd, uint64_t *ret_bytes, struct brig_fail *fail);
 
@@ -49,6 +54,9 @@ bool brig_slice_settle(const struct brig_desc *d, struct brig_cells cells, struc
 /* Called by a family when desc.n_layers and the tensors' roles are set: brig_model_tensor works afterwards.
  * Two tensors with one place are a failure. */
 int brig_model_index(struct brig_model *m, struct brig_fail *fail);
+
+/* All metadata of an open model. */
+const struct brig_meta *brig_model_metadata(const struct brig_model *m);
 
 /* ---- identity (identity.c) ---- */
 

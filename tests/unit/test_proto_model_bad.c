@@ -89,7 +89,7 @@ static void test_not_a_model(void **state)
         assert_non_null(strstr(fail.text, "no model file"));
     }
     assert_true(brig_model_open(&m, "tests", &fail) < 0);
-    assert_non_null(strstr(fail.text, "tests: it is a folder"));
+    assert_non_null(strstr(fail.text, "tests: a folder that holds no model"));
     assert_true(brig_model_open(&m, "tests/nobody.gguf", &fail) < 0);
     assert_non_null(strstr(fail.text, "tests/nobody.gguf: cannot open it: No such file"));
     assert_true(brig_model_open(&m, "/dev/zero", &fail) < 0);

@@ -15,7 +15,7 @@ enum {
     ATTN = HEADS * HEAD_DIM,
     FFN = 256,
     VOCAB = 40,
-    LAYERS = 4,
+    LAYERS = 5,
     N = 9
 };
 
