@@ -40,18 +40,22 @@ class Row:
     shows: str = ""  # what beside the family
     config: str = "config.json"  # which spelling, of a hub row
     gguf: tuple = None  # made into a GGUF file by make_gguf.py first: its options
+    packed: tuple = None  # made into a bundle by `brigade pack` first: its options
 
     @property
     def format(self):
+        if self.packed is not None:
+            return "bundle"
         return "gguf" if self.kind == "gguf" or self.gguf is not None else "safetensors"
 
     @property
     def id(self):
         extra = ["gguf", *self.gguf] if self.gguf is not None else []
+        extra += ["bundle"] if self.packed is not None else []
         return "-".join([self.name.replace("/", "-"), *extra] + (["hub"] if self.config == "config_hub.json" else []))
 
     def model(self, folder):
-        """The path to run; what has to be made is made in folder."""
+        """The path to run (packed: to pack); what has to be made is made in folder."""
         if self.kind == "gguf":
             return FIXTURES / (self.name + ".gguf")
         source = make_variants.make(folder, self.name) if self.kind == "variant" else FIXTURES / self.name / "hub"
@@ -96,18 +100,18 @@ ROWS = [
     Row("llama", "variant", "llama_bf16", stored="BF16"),
     *both("mistral", "mistral", shows="window of 9"),
     Row("mistral", "variant", "mistral_nemo", shows="head size other than hidden / heads"),
-    *both("mixtral", "mixtral", shows="8 experts, 2 used"),
+    *both("mixtral", "mixtral", shows="4 experts, 2 used"),
     Row("llama", "hub", "mixtral", gguf=(), shows="Mixtral's experts, stacked"),
     Row("llama", "hub", "mixtral", gguf=("one_by_one",), shows="Mixtral's experts, one by one"),
     Row("mixtral", "variant", "mixtral_window", shows="window of 8"),
     Row("qwen2", "gguf", "qwen2/f16", stored="F16"),
     *both("qwen2", "qwen2", shows="five files with an index"),
+    Row("qwen2", "hub", "qwen2", packed=("--shards", "3"), shows="three slices"),
     Row("qwen2", "variant", "qwen2_window", shows="window in the later layers"),
     Row("qwen2", "variant", "qwen2_yarn", shows="YaRN, tied"),
     Row("qwen3", "gguf", "qwen3/q4_0", stored="Q4_0"),
     Row("qwen3", "variant", "qwen3"),
     Row("qwen3", "variant", "qwen3", gguf=()),
-    Row("qwen3", "variant", "qwen3_bias", shows="attention biases"),
     Row("qwen3moe", "variant", "qwen3moe", shows="8 experts, 3 used"),
     Row("qwen3moe", "variant", "qwen3moe", gguf=(), shows="8 experts, 3 used"),
     Row("qwen3moe", "variant", "qwen3moe_sparse", shows="every second layer dense, not renormalised"),
