@@ -10,7 +10,7 @@ void brig_inspect_hex(const uint8_t *bytes, size_t n, char *out);
 /* "none", "known" (run and chat can use it) or "unknown". */
 const char *brig_inspect_template(const struct brig_model *m);
 
-/* To standard output. */
-int brig_inspect_json(const struct brig_model *m, struct brig_fail *fail);
+/* To standard output. token_bytes: weights read for one decoded token. */
+int brig_inspect_json(const struct brig_model *m, uint64_t token_bytes, struct brig_fail *fail);
 
 #endif
