@@ -119,14 +119,12 @@ static int check_done(const struct brig_desc *d, struct brig_fail *fail)
         {"a norm other than RMSNorm", d->norm != BRIG_NORM_RMS},
         {"an MLP other than SwiGLU", d->mlp != BRIG_MLP_SWIGLU},
         {"norms after the branches", d->post_norms},
-        {"clipped queries and keys", d->clip_qkv != 0.0f},
         {"an embedding scale", d->embed_scale != 1.0f},
         {"learned positions", d->learned_positions},
         {"a sliding window", d->window != 0},
         {"a rotary magnitude", d->rope_mscale != 1.0f},
         {"rotary factors by context", d->rope_long_from != 0},
         {"no rotary embedding", d->rope_dims == 0},
-        {"experts", d->n_experts != 0},
     };
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
         if (words[i].asked)

@@ -75,6 +75,12 @@ bool brig_model_meta(const struct brig_model *m, unsigned index, const char **ke
     return ((const struct box *)m)->format->meta_at(m, index, key, value);
 }
 
+const char *brig_model_own_name(const struct brig_model *m, const char *name, char ret[BRIG_OWN_NAME_BYTES])
+{
+    const struct brig_format *format = ((const struct box *)m)->format;
+    return format->own_name != NULL && format->own_name(m, name, ret, BRIG_OWN_NAME_BYTES) ? ret : name;
+}
+
 const struct brig_meta *brig_model_metadata(const struct brig_model *m)
 {
     return ((const struct box *)m)->meta;
@@ -85,12 +91,6 @@ int brig_model_read(const struct brig_model *m, uint32_t file, void *dst, size_t
 {
     int r = brig_model_file_read(m->files[file].fd, dst, n, offset, fail);
     return r < 0 ? brig_fail_prefix(fail, "%s", m->files[file].path) : 0;
-}
-
-const char *brig_model_own_name(const struct brig_model *m, const char *name, char ret[BRIG_OWN_NAME_BYTES])
-{
-    const struct brig_format *format = ((const struct box *)m)->format;
-    return format->own_name != NULL && format->own_name(m, name, ret, BRIG_OWN_NAME_BYTES) ? ret : name;
 }
 
 /* The first bytes of a file; none of a folder. */
@@ -127,7 +127,9 @@ static int find_format(const char *path, const struct brig_format **ret, struct 
             return 0;
         }
     if (folder)
-        return brig_fail_set(fail, BRIG_EFORMAT, "it is a folder, and has no config.json: no model");
+        return brig_fail_set(
+            fail, BRIG_EFORMAT,
+            "a folder that holds no model: neither config.json nor a bundle's manifest.json");
     return brig_fail_set(
         fail, BRIG_EFORMAT,
         "no model file: it begins like none of the formats that 'brigade list formats' shows");
@@ -216,6 +218,7 @@ void brig_model_close(struct brig_model *m)
         return;
     struct box *box = (struct box *)m;
     box->format->close(m);
+    brig_part_names_free(m->part_names);
     brig_free(box->by_place);
     brig_free(box->path);
     brig_free(box);

@@ -60,6 +60,8 @@ struct brig_vocab {
     struct brig_str chat_template; /* len 0: none */
 };
 
+struct brig_part_names;
+
 struct brig_model {
     const char *path;     /* as opened */
     const char *format;   /* row of the format table: "gguf" */
@@ -72,6 +74,7 @@ struct brig_model {
     struct brig_model_file *files;
     unsigned n_tensors;
     struct brig_tensor *tensors;
+    struct brig_part_names *part_names; /* of tensors that were split (family_parts.c) */
     struct brig_vocab vocab;
     /* SHA-256 of metadata, tensor table, file size, and the first and last 4 KiB of each tensor. */
     uint8_t identity[BRIG_IDENTITY_BYTES];

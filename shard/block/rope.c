@@ -76,7 +76,14 @@ struct store_job {
     uint32_t layer;
 };
 
-/* Bias and norm of all heads of a row of one projection. */
+/* A NaN stays one. */
+static void clip(float *x, uint32_t n, float most)
+{
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = x[i] > most ? most : x[i] < -most ? -most : x[i];
+}
+
+/* Bias, norm and clip of all heads of a row of one projection. */
 static void finish_projection(const struct brig_block *b, float *x, uint32_t n_heads, const float *bias,
                               const float *norm)
 {
@@ -84,11 +91,11 @@ static void finish_projection(const struct brig_block *b, float *x, uint32_t n_h
     uint32_t n = n_heads * d->head_dim;
     if (bias != NULL)
         b->setup.kernel->add(x, bias, n);
-    if (norm == NULL)
-        return;
     uint32_t step = d->qk_norm == BRIG_QK_NORM_WHOLE ? n : d->head_dim;
-    for (uint32_t at = 0; at < n; at += step)
+    for (uint32_t at = 0; norm != NULL && at < n; at += step)
         b->setup.kernel->rms_norm(x + at, norm, step, d->norm_eps, x + at);
+    if (d->clip_qkv > 0.0f)
+        clip(x, n, d->clip_qkv);
 }
 
 static void store_piece(void *ctx, unsigned thread, uint32_t row)

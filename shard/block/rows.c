@@ -55,34 +55,30 @@ void brig_rows_norm(struct brig_block *b, const struct brig_branch *branch, cons
 
 struct gate_job {
     struct brig_block *b;
-    const struct brig_layer *layer;
+    const struct brig_gating *gating;
     uint32_t chunks; /* of a row */
-    bool quantize;
 };
 
 static void gate_piece(void *ctx, unsigned thread, uint32_t piece)
 {
     const struct gate_job *j = ctx;
+    const struct brig_gating *g = j->gating;
     struct brig_block *b = j->b;
-    uint32_t row = piece / j->chunks, ffn = b->desc->ffn;
-    uint32_t first = piece % j->chunks * CHUNK_COLS;
-    uint32_t n = ffn - first < CHUNK_COLS ? ffn - first : CHUNK_COLS;
-    size_t at = (size_t)row * ffn + first;
+    uint32_t row = piece / j->chunks, first = piece % j->chunks * CHUNK_COLS;
+    uint32_t n = g->cols - first < CHUNK_COLS ? g->cols - first : CHUNK_COLS;
+    size_t at = (size_t)row * g->cols + first;
     (void)thread;
-    if (j->layer->gate_bias != NULL)
-        b->setup.kernel->add(b->gate + at, j->layer->gate_bias + first, n);
-    if (j->layer->up_bias != NULL)
-        b->setup.kernel->add(b->up + at, j->layer->up_bias + first, n);
+    if (g->gate_bias != NULL)
+        b->setup.kernel->add(b->gate + at, g->gate_bias + first, n);
+    if (g->up_bias != NULL)
+        b->setup.kernel->add(b->up + at, g->up_bias + first, n);
     b->setup.kernel->swiglu(b->gate + at, b->up + at, n, b->wide.f + at);
-    if (j->quantize)
-        quantize_part(b, &b->wide, row, ffn, first, n);
+    if (g->quantize)
+        quantize_part(b, &b->wide, row, g->cols, first, n);
 }
 
-void brig_rows_gate(struct brig_block *b, const struct brig_layer *l)
+void brig_rows_gate(struct brig_block *b, const struct brig_gating *g)
 {
-    struct gate_job j = {.b = b,
-                         .layer = l,
-                         .chunks = (b->desc->ffn + CHUNK_COLS - 1) / CHUNK_COLS,
-                         .quantize = !b->setup.exact && l->down.type->group != 0};
-    brig_team_run(b->setup.team, b->n_rows * j.chunks, gate_piece, &j);
+    struct gate_job j = {b, g, (g->cols + CHUNK_COLS - 1) / CHUNK_COLS};
+    brig_team_run(b->setup.team, g->n_rows * j.chunks, gate_piece, &j);
 }

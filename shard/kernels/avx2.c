@@ -52,6 +52,16 @@ static void swiglu(const float *gate, const float *up, uint32_t n, float *out)
     brig_scalar_swiglu(gate + i, up + i, n - i, out + i);
 }
 
+static void add_scaled(float *x, float g, const float *y, uint32_t n)
+{
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 v = _mm256_fmadd_ps(_mm256_set1_ps(g), _mm256_loadu_ps(y + i), _mm256_loadu_ps(x + i));
+        _mm256_storeu_ps(x + i, v);
+    }
+    brig_scalar_add_scaled(x + i, g, y + i, n - i);
+}
+
 /* The 16 chains of one block of the vocabulary, joined. */
 static float lse_block(const float *x, uint32_t n, float top)
 {
@@ -102,6 +112,7 @@ const struct brig_kernel brig_kernel_avx2 = {
     .attention = brig_avx2_attention,
     .swiglu = swiglu,
     .add = brig_scalar_add,
+    .add_scaled = add_scaled,
     .to_f16 = brig_scalar_to_f16,
     .log_sum_exp = log_sum_exp,
 };

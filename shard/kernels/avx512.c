@@ -106,6 +106,16 @@ static void add(float *x, const float *y, uint32_t n)
     }
 }
 
+static void add_scaled(float *x, float g, const float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16) {
+        __mmask16 m = lanes(n - i);
+        __m512 v = _mm512_fmadd_ps(_mm512_set1_ps(g), _mm512_maskz_loadu_ps(m, y + i),
+                                   _mm512_maskz_loadu_ps(m, x + i));
+        _mm512_mask_storeu_ps(x + i, m, v);
+    }
+}
+
 static void to_f16(const float *x, uint32_t n, uint16_t *out)
 {
     for (uint32_t i = 0; i < n; i += 16) {
@@ -173,6 +183,7 @@ const struct brig_kernel brig_kernel_avx512 = {
     .attention = brig_avx512_attention,
     .swiglu = swiglu,
     .add = add,
+    .add_scaled = add_scaled,
     .to_f16 = to_f16,
     .log_sum_exp = log_sum_exp,
 };

@@ -67,6 +67,8 @@ struct brig_kernel {
     void (*swiglu)(const float *gate, const float *up, uint32_t n, float *out);
     /* x[i] += y[i] */
     void (*add)(float *x, const float *y, uint32_t n);
+    /* x[i] = fmaf(g, y[i], x[i]) */
+    void (*add_scaled)(float *x, float g, const float *y, uint32_t n);
     /* n f32 to f16, nearest even */
     void (*to_f16)(const float *x, uint32_t n, uint16_t *out);
 

@@ -123,6 +123,12 @@ void brig_scalar_add(float *x, const float *y, uint32_t n)
         x[i] = x[i] + y[i];
 }
 
+void brig_scalar_add_scaled(float *x, float g, const float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = fmaf(g, y[i], x[i]);
+}
+
 void brig_scalar_to_f16(const float *x, uint32_t n, uint16_t *out)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -170,6 +176,7 @@ const struct brig_kernel brig_kernel_scalar = {
     .attention = brig_scalar_attention,
     .swiglu = brig_scalar_swiglu,
     .add = brig_scalar_add,
+    .add_scaled = brig_scalar_add_scaled,
     .to_f16 = brig_scalar_to_f16,
     .log_sum_exp = brig_scalar_log_sum_exp,
 };

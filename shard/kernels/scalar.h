@@ -13,6 +13,7 @@ void brig_scalar_attention(const float *q, const void *k, const void *v, bool kv
                            uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out);
 void brig_scalar_swiglu(const float *gate, const float *up, uint32_t n, float *out);
 void brig_scalar_add(float *x, const float *y, uint32_t n);
+void brig_scalar_add_scaled(float *x, float g, const float *y, uint32_t n);
 void brig_scalar_to_f16(const float *x, uint32_t n, uint16_t *out);
 float brig_scalar_log_sum_exp(const float *x, uint32_t n);
 

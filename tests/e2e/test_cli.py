@@ -7,7 +7,7 @@ import pytest
 import kit
 from kit import fixture
 
-VERBS = ("run", "chat", "tokenize", "logits", "inspect", "pack", "verify", "bench", "list", "help")
+VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "pack", "verify", "list", "help")
 KINDS = ("families", "types", "formats", "links", "modes", "places", "tokenizers", "pretokenizers", "templates",
          "samplers", "errors", "verbs")
 
@@ -25,7 +25,7 @@ def test_help_lists_the_verbs_that_exist(world):
         assert verb in text and verb in listed
         assert "usage" in world.good("help", verb).out.lower()
         assert world.good(verb, "--help").out == world.good("help", verb).out
-    for verb in ("serve", "plan"):
+    for verb in ("serve", "plan", "up"):
         assert "\n  %s " % verb not in text
     assert world.run(kit.SHARD, "--help").code == 0
 

@@ -129,6 +129,12 @@ static void elementwise_is_right(void **state)
         double want = (double)x[i] / (1 + exp(-(double)x[i])) * (double)y[i];
         assert_true(fabs((double)out[i] - want) <= 1e-6 * (fabs(want) + 1e-6));
     }
+    memcpy(out, y, sizeof out);
+    scalar()->add_scaled(out, 0.7f, x, 577);
+    for (int i = 0; i < 577; i++) {
+        double want = (double)0.7f * (double)x[i] + (double)y[i];
+        assert_true(out[i] == (float)want || fabs((double)out[i] - want) <= 6e-8 * fabs(want));
+    }
     scalar()->swiglu((float[]){-100.0f, 100.0f}, (float[]){1.0f, 1.0f}, 2, out);
     assert_true(out[0] == 0.0f && out[1] == 100.0f);
 }
@@ -159,6 +165,10 @@ static void elementwise_equal(void **state)
                 scalar()->add(want, y.data, n);
                 k->add(x.data, y.data, n);
                 assert_same_f32(x.data, want, n, "add");
+                float g = wild ? random_bits() : random_f32();
+                scalar()->add_scaled(want, g, y.data, n);
+                k->add_scaled(x.data, g, y.data, n);
+                assert_same_f32(x.data, want, n, "add_scaled");
                 scalar()->rms_norm(want, y.data, n, 1e-6f, want);
                 k->rms_norm(x.data, y.data, n, 1e-6f, x.data);
                 assert_same_f32(x.data, want, n, "rms_norm in place");

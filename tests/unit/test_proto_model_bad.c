@@ -89,7 +89,7 @@ static void test_not_a_model(void **state)
         assert_non_null(strstr(fail.text, "no model file"));
     }
     assert_true(brig_model_open(&m, "tests", &fail) < 0);
-    assert_non_null(strstr(fail.text, "tests: it is a folder"));
+    assert_non_null(strstr(fail.text, "tests: a folder that holds no model"));
     assert_true(brig_model_open(&m, "tests/nobody.gguf", &fail) < 0);
     assert_non_null(strstr(fail.text, "tests/nobody.gguf: cannot open it: No such file"));
     assert_true(brig_model_open(&m, "/dev/zero", &fail) < 0);
@@ -209,7 +209,7 @@ static void test_numbers(void **state)
     refuse_u32("llama.attention.value_length", 8, "equally wide", "");
     refuse_u32("llama.rope.dimension_count", 7, "7 rotary dimensions", "even");
     refuse_u32("llama.rope.dimension_count", 18, "18 rotary dimensions", "");
-    refuse_u32("llama.expert_count", 8, "mixture of experts", "");
+    refuse_u32("llama.expert_count", 8, "llama.expert_used_count is missing", "");
     refuse_u32("llama.attention.sliding_window", 16, "sliding window", "");
     static const float bad_floats[] = {-1.0f, 1e30f, (float)1e300, 0.0f / 0.0f};
     for (unsigned i = 0; i < 4; i++)
