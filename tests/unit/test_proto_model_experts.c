@@ -228,7 +228,7 @@ static void bad_tensors_are_named(void **state)
     refuse(k, "have the same place");
     k = mixture("00", true);
     maker_tensor(k, "blk.0.ffn_up_exps.weight")->dims[0] = 64;
-    refuse(k, "'blk.0.ffn_up.0.weight' has the shape 64 x 64");
+    refuse(k, "'blk.0.ffn_up_exps.weight' has the shape 64 x 64");
     k = mixture("00", true);
     struct maker_tensor *t = maker_tensor(k, "blk.0.ffn_up_exps.weight");
     t->dims[3] = 2;
