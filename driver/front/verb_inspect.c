@@ -7,6 +7,7 @@
 #include "driver/front/inspect.h"
 #include "driver/front/verb.h"
 #include "driver/run/report.h"
+#include "driver/token/folder.h"
 #include "proto/model/slice.h"
 
 void brig_inspect_hex(const uint8_t *bytes, size_t n, char *out)
@@ -142,8 +143,11 @@ static void print_text(const struct brig_model *m, uint64_t token_bytes)
 static int run(const struct brig_settings *s, struct brig_fail *fail)
 {
     struct brig_model *m = NULL;
+    struct brig_folder *folder = NULL;
     uint64_t token_bytes = 0;
     int r = brig_model_open(&m, s->operand, fail);
+    if (r == 0)
+        r = brig_folder_attach(&folder, m, fail);
     if (r == 0)
         r = bytes_for_token(m, &token_bytes, fail);
     if (r == 0 && s->json)
@@ -153,6 +157,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     if (r == 0 && fflush(stdout) != 0)
         r = brig_fail_errno(fail, BRIG_EIO, "standard output");
     brig_model_close(m);
+    brig_folder_close(folder);
     return r;
 }
 
