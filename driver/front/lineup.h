@@ -4,6 +4,7 @@
 
 #include "driver/front/settings.h"
 #include "driver/run/session.h"
+#include "driver/token/folder.h"
 #include "driver/token/tokenizer.h"
 #include "proto/base/err.h"
 #include "proto/stat/trace.h"
@@ -11,6 +12,7 @@
 struct brig_lineup {
     const struct brig_settings *settings;
     struct brig_model *model;
+    struct brig_folder *folder; /* of the tokenizer, when the model has none of its own */
     struct brig_embed *embed;
     struct brig_tokenizer *tokenizer; /* NULL when not asked for */
     struct brig_trace *trace;         /* NULL unless --trace */

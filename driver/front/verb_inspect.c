@@ -6,6 +6,7 @@
 #include "driver/chat/chat.h"
 #include "driver/front/inspect.h"
 #include "driver/front/verb.h"
+#include "driver/token/folder.h"
 #include "proto/model/slice.h"
 
 void brig_inspect_hex(const uint8_t *bytes, size_t n, char *out)
@@ -147,7 +148,10 @@ static void print_text(const struct brig_model *m)
 static int run(const struct brig_settings *s, struct brig_fail *fail)
 {
     struct brig_model *m = NULL;
+    struct brig_folder *folder = NULL;
     int r = brig_model_open(&m, s->operand, fail);
+    if (r == 0)
+        r = brig_folder_attach(&folder, m, fail);
     if (r == 0 && s->json)
         r = brig_inspect_json(m, fail);
     else if (r == 0)
@@ -155,6 +159,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     if (r == 0 && fflush(stdout) != 0)
         r = brig_fail_errno(fail, BRIG_EIO, "standard output");
     brig_model_close(m);
+    brig_folder_close(folder);
     return r;
 }
 

@@ -21,6 +21,11 @@ void brig_folder_close(struct brig_folder *f); /* NULL allowed */
 /* Lives as long as *f. */
 const struct brig_vocab *brig_folder_vocab(const struct brig_folder *f);
 
+/* For a model without a tokenizer of its own: the one that lies beside its first file becomes m->vocab, and
+ * *ret must outlive m. *ret is NULL when the model has its own, or there is none. Call it before anybody else
+ * looks at m. */
+int brig_folder_attach(struct brig_folder **ret, struct brig_model *m, struct brig_fail *fail);
+
 /* Is path such a folder, or a file of this name? Only looks at names. */
 bool brig_folder_is(const char *path);
 
