@@ -45,24 +45,6 @@ static void print_line(const char *what, struct brig_str text)
     putchar('\n');
 }
 
-static void print_desc(const struct brig_model *m)
-{
-    const struct brig_desc *d = &m->desc;
-    printf("architecture     %s\n", d->arch);
-    printf("layers           %u and the head\n", d->n_layers);
-    printf("hidden           %u\n", d->hidden);
-    printf("heads            %u, of %u dimensions; %u for keys and values\n", d->n_heads, d->head_dim,
-           d->n_kv_heads);
-    printf("ffn              %u\n", d->ffn);
-    printf("vocabulary       %u, %s\n", d->vocab,
-           d->tied ? "output table tied to the token table" : "own output table");
-    printf("context          %u\n", d->ctx_trained);
-    printf("norm epsilon     %g\n", (double)d->norm_eps);
-    printf("attention scale  %g\n", (double)d->attn_scale);
-    printf("rotary           %u dimensions, %s, base %g, positions divided by %g\n", d->rope_dims,
-           d->rope == BRIG_ROPE_PAIRS ? "pairs" : "halves", (double)d->rope_base, (double)d->rope_linear);
-}
-
 static void print_vocab(const struct brig_model *m)
 {
     const struct brig_vocab *v = &m->vocab;
@@ -137,7 +119,7 @@ static void print_text(const struct brig_model *m)
     print_line("file", (struct brig_str){m->path, strlen(m->path)});
     printf("format           %s\n", m->format);
     print_line("name", m->name);
-    print_desc(m);
+    brig_inspect_desc(&m->desc);
     print_vocab(m);
     print_bytes(m);
     printf("identity         %s\n", hex);

@@ -166,7 +166,10 @@ static int fill(struct box *box, struct brig_fail *fail)
         return r;
     if (m->name.len == 0)
         m->name = file_name(m->path);
-    brig_meta_bool(box->meta, "brigade.hub_layout", &m->hub_layout);
+    const char *layout = "brigade.hub_layout";
+    if (brig_meta_kind(box->meta, layout) != NULL && !brig_meta_bool(box->meta, layout, &m->hub_layout))
+        return brig_fail_set(fail, BRIG_EFORMAT, "the metadata key %s is %s, true or false is wanted", layout,
+                             brig_meta_kind(box->meta, layout));
     const struct brig_family *family = brig_family_by_name(arch);
     if (family == NULL)
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,

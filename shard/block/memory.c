@@ -65,7 +65,7 @@ static void cut_all(struct brig_block *b, struct cutter *c)
     uint64_t used = (uint64_t)d->n_experts_used * d->expert_ffn, mlp = d->ffn > used ? d->ffn : used;
     bool exact = b->setup.exact;
     cut_acts(c, &b->norm, exact, rows, d->hidden);
-    if (b->output_norm != NULL)
+    if (b->output_norm.weight != NULL)
         b->logits = cut(c, BRIG_HEAD_ROWS, d->vocab, sizeof(float));
     if (b->n_layers == 0)
         return;
@@ -76,9 +76,12 @@ static void cut_all(struct brig_block *b, struct cutter *c)
     b->gate = cut(c, rows, mlp, sizeof(float));
     b->up = cut(c, rows, mlp, sizeof(float));
     b->y = cut(c, rows, d->hidden, sizeof(float));
-    b->sines = cut(c, rows, half, sizeof(float));
-    b->cosines = cut(c, rows, half, sizeof(float));
-    b->inv_freq = cut(c, 1, half, sizeof(float));
+    for (unsigned i = 0; i < 2; i++) {
+        struct brig_turns *t = &b->turns[i];
+        t->sines = cut(c, rows, half, sizeof(float));
+        t->cosines = cut(c, rows, half, sizeof(float));
+        t->inv_freq = cut(c, 1, half, sizeof(float));
+    }
     b->scores = cut(c, b->n_threads, brig_align_up(b->setup.ctx, 16), sizeof(float));
     cut_routing(b, c);
     b->row_slot = cut(c, rows, 1, sizeof(uint32_t));
