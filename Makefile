@@ -145,6 +145,11 @@ e2e: fixtures $(PROGRAMS) ## tests of the real programs (VARIANT=san: a part of 
 	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -p no:cacheprovider \
 		tests/e2e $(PYTEST_ARGS)
 
+.PHONY: parity
+parity: $(PROGRAMS) ## every family, format and stored type against its reference (a part of e2e)
+	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -rs -p no:cacheprovider \
+		tests/e2e/test_parity.py $(PYTEST_ARGS)
+
 .PHONY: san
 san: ## unit tests and a part of the e2e tests under AddressSanitizer and UBSan
 	@$(STEP) -s -j$(JOBS) VARIANT=san all unit-build

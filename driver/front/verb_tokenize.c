@@ -98,6 +98,8 @@ static int open_source(const struct brig_settings *s, struct source *from, struc
         vocab = r == 0 ? brig_folder_vocab(from->folder) : NULL;
     } else {
         r = brig_model_open(&from->model, s->operand, fail);
+        if (r == 0)
+            r = brig_folder_attach(&from->folder, from->model, fail);
         vocab = r == 0 ? &from->model->vocab : NULL;
     }
     if (r == 0 && (r = brig_tokenizer_new(&from->tokenizer, vocab, s->pre, fail)) < 0)
