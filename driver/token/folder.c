@@ -291,11 +291,15 @@ void brig_folder_close(struct brig_folder *f)
 
 int brig_folder_attach(struct brig_folder **ret, struct brig_model *m, struct brig_fail *fail)
 {
-    if (m->vocab.n_tokens > 0 || !brig_folder_is(m->path))
+    if (m->vocab.n_tokens > 0 || m->n_files == 0 || strcmp(m->format, "safetensors") != 0)
         return 0;
-    int r = brig_folder_open(ret, m->path, fail);
-    if (r == 0)
+    /* The model may have been named by one of its files. */
+    const char *first = m->files[0].path, *slash = strrchr(first, '/');
+    char *path = slash != NULL ? brig_strndup(first, (size_t)(slash + 1 - first)) : brig_strndup(".", 1);
+    int r = path == NULL ? brig_fail_set(fail, BRIG_ENOMEM, "%s: out of memory", m->path) : 0;
+    if (r == 0 && brig_folder_is(path) && (r = brig_folder_open(ret, path, fail)) == 0)
         m->vocab = (*ret)->vocab;
+    brig_free(path);
     return r;
 }
 

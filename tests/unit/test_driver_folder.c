@@ -243,69 +243,70 @@ static void every_step_is_the_library_s(void **state)
     "\"model\":{\"type\":\"BPE\",\"unk_token\":null,\"vocab\":" vocab ",\"merges\":" merges "}}"
 #define ABC "{\"a\":0,\"b\":1,\"ab\":2}"
 
+static const struct {
+    const char *text, *why;
+} damaged[] = {
+    {"", "line"},
+    {"[]", "an object is wanted"},
+    {"{\"model\":{\"vocab\":{\"a\":0}", "line"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}", "merges"},
+    {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}", "model 'WordPiece' is not supported"},
+    {"{\"version\":\"1.0\"}", "it has no tokens"},
+    {"{\"colour\":1,\"model\":{}}", "'colour' is not supported"},
+    {"{\"model\":{},\"model\":{}}", "duplicate"},
+    {FILE_OF("", ABC, "[[\"a\",\"b\"]]"), NULL},
+    {FILE_OF("", ABC, "[\"a b\"]"), NULL},
+    {FILE_OF("", ABC, "[\"ab\"]"), "not two tokens"},
+    {FILE_OF("", ABC, "[\"a b c\"]"), "not two tokens"},
+    {FILE_OF("", ABC, "[[\"a\",\"b\",\"c\"]]"), "not two tokens"},
+    {FILE_OF("", ABC, "[[\"a\",\"\"]]"), "merge 0 of the tokenizer ('a') has an empty part"},
+    {FILE_OF("", ABC, "[[\"ab\",\"a\"]]"), "merge 0 of the tokenizer ('aba')"},
+    {FILE_OF("", ABC, "[\"a b\",\"ab ab\"]"), "merge 1 of the tokenizer ('abab')"},
+    {FILE_OF("", ABC, "[\"a b\",]"), "line 1"},
+    {FILE_OF("", ABC, "[\"a b\" \"a b\"]"), "a comma"},
+    {FILE_OF("", "{\"a\":0,\"b\":0}", "[]"), "id 0 has two tokens, 'a' and 'b'"},
+    {FILE_OF("", "{\"a\":16777215}", "[]"), "ids up to 16777215"},
+    {FILE_OF("", "{\"a\":16777216}", "[]"), "no id"},
+    {FILE_OF("", "{\"a\":-1}", "[]"), "no id"},
+    {FILE_OF("", "{\"\\ud800\":0}", "[]"), "a damaged escape"},
+    {FILE_OF("", "{\"\xff\":0}", "[]"), "no UTF-8"},
+    {FILE_OF("", "[[\"a\",0.5]]", "[]"), "vocab as an object"},
+    {FILE_OF("\"normalizer\":{\"type\":\"Rot13\"},", ABC, "[]"), "normalizer 'Rot13' is not supported"},
+    {FILE_OF("\"normalizer\":{\"type\":\"NFC\",\"how\":1},", ABC, "[]"), "NFC: 'how' is not supported"},
+    {FILE_OF("\"normalizer\":{\"type\":\"Prepend\"},", ABC, "[]"), "Prepend has no prepend"},
+    {FILE_OF("\"decoder\":{\"type\":\"CTC\"},", ABC, "[]"), "decoder 'CTC' is not supported"},
+    {FILE_OF("\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(a\"},\"content\":\"\"},", ABC,
+             "[]"),
+     "pattern '(a'"},
+    {FILE_OF("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\h\"},\"content\":\"\"},", ABC,
+             "[]"),
+     "pattern '\\h'"},
+    {FILE_OF("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"\"},", ABC,
+             "[]"),
+     "a pattern is empty"},
+    {FILE_OF("\"post_processor\":{\"type\":\"BertProcessing\"},", ABC, "[]"), "'BertProcessing'"},
+    {"{\"added_tokens\":[{\"id\":0,\"content\":\"x\",\"special\":true}],\"model\":{\"vocab\":" ABC
+     ",\"merges\":[]}}",
+     "added token 'x' has the id of 'a', 0"},
+    {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",-1.5]]}}", "unk_id 7"},
+    {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",1e999]]}}", "score"},
+    {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",-1.5]]}}", NULL},
+};
+
 static void damaged_files_are_named(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text, *why;
-    } cases[] = {
-        {"", "line"},
-        {"[]", "an object is wanted"},
-        {"{\"model\":{\"vocab\":{\"a\":0}", "line"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}", "merges"},
-        {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}", "model 'WordPiece' is not supported"},
-        {"{\"version\":\"1.0\"}", "it has no tokens"},
-        {"{\"colour\":1,\"model\":{}}", "'colour' is not supported"},
-        {"{\"model\":{},\"model\":{}}", "duplicate"},
-        {FILE_OF("", ABC, "[[\"a\",\"b\"]]"), NULL},
-        {FILE_OF("", ABC, "[\"a b\"]"), NULL},
-        {FILE_OF("", ABC, "[\"ab\"]"), "not two tokens"},
-        {FILE_OF("", ABC, "[\"a b c\"]"), "not two tokens"},
-        {FILE_OF("", ABC, "[[\"a\",\"b\",\"c\"]]"), "not two tokens"},
-        {FILE_OF("", ABC, "[[\"a\",\"\"]]"), "merge 0 of the tokenizer ('a') has an empty part"},
-        {FILE_OF("", ABC, "[[\"ab\",\"a\"]]"), "merge 0 of the tokenizer ('aba')"},
-        {FILE_OF("", ABC, "[\"a b\",\"ab ab\"]"), "merge 1 of the tokenizer ('abab')"},
-        {FILE_OF("", ABC, "[\"a b\",]"), "line 1"},
-        {FILE_OF("", ABC, "[\"a b\" \"a b\"]"), "a comma"},
-        {FILE_OF("", "{\"a\":0,\"b\":0}", "[]"), "id 0 has two tokens, 'a' and 'b'"},
-        {FILE_OF("", "{\"a\":16777215}", "[]"), "ids up to 16777215"},
-        {FILE_OF("", "{\"a\":16777216}", "[]"), "no id"},
-        {FILE_OF("", "{\"a\":-1}", "[]"), "no id"},
-        {FILE_OF("", "{\"\\ud800\":0}", "[]"), "a damaged escape"},
-        {FILE_OF("", "{\"\xff\":0}", "[]"), "no UTF-8"},
-        {FILE_OF("", "[[\"a\",0.5]]", "[]"), "vocab as an object"},
-        {FILE_OF("\"normalizer\":{\"type\":\"Rot13\"},", ABC, "[]"), "normalizer 'Rot13' is not supported"},
-        {FILE_OF("\"normalizer\":{\"type\":\"NFC\",\"how\":1},", ABC, "[]"), "NFC: 'how' is not supported"},
-        {FILE_OF("\"normalizer\":{\"type\":\"Prepend\"},", ABC, "[]"), "Prepend has no prepend"},
-        {FILE_OF("\"decoder\":{\"type\":\"CTC\"},", ABC, "[]"), "decoder 'CTC' is not supported"},
-        {FILE_OF("\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(a\"},\"content\":\"\"},", ABC,
-                 "[]"),
-         "pattern '(a'"},
-        {FILE_OF("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\h\"},\"content\":\"\"},",
-                 ABC, "[]"),
-         "pattern '\\h'"},
-        {FILE_OF("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"\"},", ABC,
-                 "[]"),
-         "a pattern is empty"},
-        {FILE_OF("\"post_processor\":{\"type\":\"BertProcessing\"},", ABC, "[]"), "'BertProcessing'"},
-        {"{\"added_tokens\":[{\"id\":0,\"content\":\"x\",\"special\":true}],\"model\":{\"vocab\":" ABC
-         ",\"merges\":[]}}",
-         "added token 'x' has the id of 'a', 0"},
-        {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",-1.5]]}}", "unk_id 7"},
-        {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",1e999]]}}", "score"},
-        {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",-1.5]]}}", NULL},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
         char folder[64], file[96];
         struct brig_folder *f = NULL;
         struct brig_tokenizer *t = NULL;
         struct brig_fail fail = {0};
-        write_folder(folder, file, cases[i].text);
+        write_folder(folder, file, damaged[i].text);
         int r = brig_folder_open(&f, folder, &fail);
         if (r == 0)
             r = brig_tokenizer_new(&t, brig_folder_vocab(f), NULL, &fail);
-        if ((r == 0) != (cases[i].why == NULL) || (r < 0 && strstr(fail.text, cases[i].why) == NULL))
-            fail_msg("%s: said '%s', not '%s'", cases[i].text, fail.text, cases[i].why);
+        if ((r == 0) != (damaged[i].why == NULL) || (r < 0 && strstr(fail.text, damaged[i].why) == NULL))
+            fail_msg("%s: said '%s', not '%s'", damaged[i].text, fail.text, damaged[i].why);
         assert_null(strchr(fail.text, '\n'));
         brig_tokenizer_free(t);
         brig_folder_close(f);
