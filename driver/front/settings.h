@@ -18,6 +18,7 @@ struct brig_settings {
     bool help;
     /* text in */
     const char *prompt, *file, *system;
+    const char *chat_template; /* name or file; NULL: the model's */
     bool raw;
     const char *stops[BRIG_SETTINGS_MAX_STOPS];
     unsigned n_stops;
@@ -41,8 +42,8 @@ struct brig_settings {
     const char *stats, *trace, *out;
     bool json, quiet;
     /* tokenize, logits */
-    bool no_special, decode;
-    const char *pre, *ids;
+    bool no_special, decode, as_text;
+    const char *pre, *ids, *messages;
     /* bench */
     const char *bench_modes, *bench_shards, *bench_json;
     uint64_t bench_prompt, bench_generate, bench_repeat;
