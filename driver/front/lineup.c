@@ -48,9 +48,14 @@ static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
     return 0;
 }
 
+int brig_lineup_vocab(struct brig_lineup *l, struct brig_fail *fail)
+{
+    return brig_folder_attach(&l->folder, l->model, fail);
+}
+
 static int open_tokenizer(struct brig_lineup *l, struct brig_fail *fail)
 {
-    int r = brig_folder_attach(&l->folder, l->model, fail);
+    int r = brig_lineup_vocab(l, fail);
     if (r < 0)
         return r;
     if (l->model->vocab.n_tokens == 0)

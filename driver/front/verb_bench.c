@@ -131,7 +131,7 @@ static int measure_tokenizer(struct brig_lineup *l, struct brig_bench_table *t, 
 {
     struct brig_tokenizer *tokenizer = NULL;
     struct brig_fail why = {0};
-    if (brig_folder_attach(&l->folder, l->model, &why) < 0 ||
+    if (brig_lineup_vocab(l, &why) < 0 ||
         brig_tokenizer_new(&tokenizer, &l->model->vocab, l->settings->pre, &why) < 0)
         return 0;
     int r = brig_bench_tokenizer(tokenizer, &t->tokenize_mb_s, fail);

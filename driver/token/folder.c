@@ -16,12 +16,12 @@
 #define TEMPLATE        "chat_template.jinja"
 #define MAX_JSON_BYTES  ((size_t)1 << 28)
 #define MAX_SMALL_BYTES ((size_t)1 << 24)
-#define MAX_ENDS        64u
 
 static const char *const file_names[BRIG_FOLDER_N_FILES] = {
     [BRIG_FOLDER_CONFIG] = "tokenizer_config.json",
     [BRIG_FOLDER_SPECIAL] = "special_tokens_map.json",
     [BRIG_FOLDER_GENERATION] = "generation_config.json",
+    [BRIG_FOLDER_MODEL] = "config.json",
 };
 
 /* ---- files ---- */
@@ -180,15 +180,11 @@ static int read_special(struct brig_folder *f, struct brig_fail *fail)
 }
 
 /* The ids that end generation: one, or a list. */
-static int read_generation(struct brig_folder *f, struct brig_fail *fail)
+static int read_ends(struct brig_folder *f, const json_t *value, struct brig_fail *fail)
 {
-    const json_t *value = json_object_get(f->files[BRIG_FOLDER_GENERATION], "eos_token_id");
     size_t n = json_is_array(value) ? json_array_size(value) : value != NULL && !json_is_null(value);
-    if (n > MAX_ENDS)
-        return brig_fail_set(fail, BRIG_ELIMIT, "eos_token_id: more than %u", MAX_ENDS);
-    f->ends = brig_alloc(n, sizeof *f->ends);
-    if (f->ends == NULL)
-        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %zu ids", n);
+    if (n > BRIG_FOLDER_MAX_ENDS - f->vocab.n_ends)
+        return brig_fail_set(fail, BRIG_ELIMIT, "eos_token_id: more than %u", BRIG_FOLDER_MAX_ENDS);
     for (size_t i = 0; i < n; i++) {
         uint64_t id = 0;
         int r = brig_json_as_u64(json_is_array(value) ? json_array_get(value, i) : value, "eos_token_id", &id,
@@ -200,6 +196,20 @@ static int read_generation(struct brig_folder *f, struct brig_fail *fail)
     }
     f->vocab.ends = f->ends;
     return 0;
+}
+
+static int read_generation(struct brig_folder *f, struct brig_fail *fail)
+{
+    return read_ends(f, json_object_get(f->files[BRIG_FOLDER_GENERATION], "eos_token_id"), fail);
+}
+
+static int read_model_config(struct brig_folder *f, struct brig_fail *fail)
+{
+    uint64_t bos = UINT64_MAX;
+    int r = brig_json_u64(f->files[BRIG_FOLDER_MODEL], "bos_token_id", &bos, fail);
+    if (r >= 0 && f->vocab.bos < 0 && bos < f->vocab.n_tokens)
+        f->vocab.bos = (int64_t)bos;
+    return r < 0 ? r : read_ends(f, json_object_get(f->files[BRIG_FOLDER_MODEL], "eos_token_id"), fail);
 }
 
 /* Templates of today stand in a file of their own. */
@@ -226,6 +236,7 @@ static int read_all(struct brig_folder *f, const char *path, struct brig_fail *f
         [BRIG_FOLDER_CONFIG] = read_config,
         [BRIG_FOLDER_SPECIAL] = read_special,
         [BRIG_FOLDER_GENERATION] = read_generation,
+        [BRIG_FOLDER_MODEL] = read_model_config,
     };
     struct brig_buf name = {0};
     int r = join(&name, path, TOKENIZER);
@@ -275,7 +286,6 @@ void brig_folder_close(struct brig_folder *f)
     brig_free(f->types);
     brig_free(f->added);
     brig_free(f->scores);
-    brig_free(f->ends);
     brig_free(f);
 }
 

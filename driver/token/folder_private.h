@@ -9,10 +9,13 @@
 #include "driver/token/rules.h"
 #include "proto/base/buf.h"
 
+#define BRIG_FOLDER_MAX_ENDS 64u
+
 enum brig_folder_file {
     BRIG_FOLDER_CONFIG,
     BRIG_FOLDER_SPECIAL,
     BRIG_FOLDER_GENERATION,
+    BRIG_FOLDER_MODEL,
     BRIG_FOLDER_N_FILES,
 };
 
@@ -26,7 +29,7 @@ struct brig_folder {
     int32_t *types;
     uint8_t *added;
     double *scores;
-    uint32_t *ends;
+    uint32_t ends[BRIG_FOLDER_MAX_ENDS];
     struct brig_buf chat_template;
 };
 
