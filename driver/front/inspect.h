@@ -16,7 +16,7 @@ const char *brig_inspect_template(const struct brig_model *m);
 void brig_inspect_desc(const struct brig_desc *d);
 json_t *brig_inspect_desc_json(const struct brig_desc *d);
 
-/* To standard output. */
-int brig_inspect_json(const struct brig_model *m, struct brig_fail *fail);
+/* To standard output. token_bytes: weights read for one decoded token. */
+int brig_inspect_json(const struct brig_model *m, uint64_t token_bytes, struct brig_fail *fail);
 
 #endif

@@ -71,7 +71,7 @@ static json_t *meta_json(const struct brig_model *m)
     return o;
 }
 
-int brig_inspect_json(const struct brig_model *m, struct brig_fail *fail)
+int brig_inspect_json(const struct brig_model *m, uint64_t token_bytes, struct brig_fail *fail)
 {
     char hex[2 * BRIG_IDENTITY_BYTES + 1];
     uint32_t n = m->desc.n_layers;
@@ -91,6 +91,7 @@ int brig_inspect_json(const struct brig_model *m, struct brig_fail *fail)
     json_object_set_new(o, "vocab", vocab_json(m));
     json_object_set_new(o, "n_params", whole(m->n_params));
     json_object_set_new(o, "weights_bytes", whole(m->weights_bytes));
+    json_object_set_new(o, "bytes_per_token", whole(token_bytes));
     json_object_set_new(o, "layer_bytes", layers);
     json_object_set_new(o, "head_bytes", whole(brig_slice_cells_bytes(m, (struct brig_cells){n, n + 1})));
     json_object_set_new(o, "tensors", tensors);

@@ -173,14 +173,19 @@ static int missing(const struct brig_model *m, const struct brig_role_name *name
 {
     char full[BRIG_OWN_NAME_BYTES], own[BRIG_OWN_NAME_BYTES];
     const char *star = strchr(name->name, '*');
+    int stem = (int)strcspn(name->name, "*");
     if (name->role >= BRIG_ROLE_LAYER_COUNT)
         snprintf(full, sizeof full, "%s", name->name);
     else if (star == NULL)
         snprintf(full, sizeof full, "blk.%u.%s", layer, name->name);
     else
-        snprintf(full, sizeof full, "blk.%u.%.*s%u%s", layer, (int)(star - name->name), name->name, expert,
-                 star + 1);
-    return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", brig_model_own_name(m, full, own));
+        snprintf(full, sizeof full, "blk.%u.%.*s%u%s", layer, stem, name->name, expert, star + 1);
+    const char *shown = brig_model_own_name(m, full, own);
+    if (star == NULL || shown != full)
+        return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", shown);
+    return brig_fail_set(fail, BRIG_EFORMAT,
+                         "tensor '%s' is missing (or all experts in one: 'blk.%u.%.*s_exps%s')", shown, layer,
+                         stem - 1, name->name, star + 1);
 }
 
 static int check_layer(const struct brig_model *m, uint32_t layer, const struct brig_role_name *names,

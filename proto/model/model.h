@@ -41,6 +41,8 @@ struct brig_tensor {
     uint32_t expert;     /* for an expert's role */
 };
 
+struct brig_rules;
+
 /* The tokenizer's data as the file states it; all strings borrowed from the model. n_tokens 0: no tokenizer.
  */
 struct brig_vocab {
@@ -53,11 +55,16 @@ struct brig_vocab {
     const float
         *scores; /* [n_tokens] the higher, the sooner a pair becomes this token; NULL when not stated */
     uint32_t n_merges;
-    const struct brig_str *merges;   /* "left right" */
-    int64_t bos, eos, eot, pad, unk; /* -1 when not stated */
+    const struct brig_str *merges;     /* "left right"; NULL when pairs are given */
+    const struct brig_str (*pairs)[2]; /* [n_merges] left and right; NULL when merges are given */
+    int64_t bos, eos, eot, pad, unk;   /* -1 when not stated */
+    uint32_t n_ends;                   /* more tokens that end a turn or a text */
+    const uint32_t *ends;
     bool add_bos, add_eos;
-    bool add_space_prefix;         /* SentencePiece: a space before the text; true when not stated */
-    struct brig_str chat_template; /* len 0: none */
+    bool add_space_prefix;          /* SentencePiece: a space before the text; true when not stated */
+    struct brig_str chat_template;  /* len 0: none */
+    const struct brig_rules *rules; /* the steps that a tokenizer.json states (driver/token/rules.h); NULL
+                                       for GGUF, whose kinds have theirs */
 };
 
 struct brig_part_names;
