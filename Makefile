@@ -78,9 +78,9 @@ $(B)/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_DRIVER) $(LIBS_PROTO)
-$(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libproto.a
+$(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libproto.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_PROTO)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_DRIVER) $(LIBS_PROTO)
 
 # ---- what a fresh machine lacks ----
 
