@@ -7,19 +7,37 @@
 #include <string.h>
 
 static const struct brig_role_name gguf_names[] = {
-    {"attn_norm.weight", BRIG_ROLE_ATTN_NORM},     {"attn_q.weight", BRIG_ROLE_ATTN_Q},
-    {"attn_k.weight", BRIG_ROLE_ATTN_K},           {"attn_v.weight", BRIG_ROLE_ATTN_V},
-    {"attn_output.weight", BRIG_ROLE_ATTN_OUT},    {"ffn_norm.weight", BRIG_ROLE_FFN_NORM},
-    {"ffn_gate.weight", BRIG_ROLE_FFN_GATE},       {"ffn_up.weight", BRIG_ROLE_FFN_UP},
-    {"ffn_down.weight", BRIG_ROLE_FFN_DOWN},       {"attn_q.bias", BRIG_ROLE_ATTN_Q_BIAS},
-    {"attn_k.bias", BRIG_ROLE_ATTN_K_BIAS},        {"attn_v.bias", BRIG_ROLE_ATTN_V_BIAS},
-    {"attn_output.bias", BRIG_ROLE_ATTN_OUT_BIAS}, {"attn_q_norm.weight", BRIG_ROLE_ATTN_Q_NORM},
-    {"attn_k_norm.weight", BRIG_ROLE_ATTN_K_NORM}, {"ffn_gate.bias", BRIG_ROLE_FFN_GATE_BIAS},
-    {"ffn_up.bias", BRIG_ROLE_FFN_UP_BIAS},        {"ffn_down.bias", BRIG_ROLE_FFN_DOWN_BIAS},
-    {"ffn_gate_inp.weight", BRIG_ROLE_ROUTER},     {"ffn_gate.*.weight", BRIG_ROLE_EXPERT_GATE},
-    {"ffn_up.*.weight", BRIG_ROLE_EXPERT_UP},      {"ffn_down.*.weight", BRIG_ROLE_EXPERT_DOWN},
-    {"token_embd.weight", BRIG_ROLE_TOKEN_TABLE},  {"output_norm.weight", BRIG_ROLE_OUTPUT_NORM},
+    {"attn_norm.weight", BRIG_ROLE_ATTN_NORM},
+    {"attn_q.weight", BRIG_ROLE_ATTN_Q},
+    {"attn_k.weight", BRIG_ROLE_ATTN_K},
+    {"attn_v.weight", BRIG_ROLE_ATTN_V},
+    {"attn_output.weight", BRIG_ROLE_ATTN_OUT},
+    {"ffn_norm.weight", BRIG_ROLE_FFN_NORM},
+    {"ffn_gate.weight", BRIG_ROLE_FFN_GATE},
+    {"ffn_up.weight", BRIG_ROLE_FFN_UP},
+    {"ffn_down.weight", BRIG_ROLE_FFN_DOWN},
+    {"attn_q.bias", BRIG_ROLE_ATTN_Q_BIAS},
+    {"attn_k.bias", BRIG_ROLE_ATTN_K_BIAS},
+    {"attn_v.bias", BRIG_ROLE_ATTN_V_BIAS},
+    {"attn_output.bias", BRIG_ROLE_ATTN_OUT_BIAS},
+    {"attn_q_norm.weight", BRIG_ROLE_ATTN_Q_NORM},
+    {"attn_k_norm.weight", BRIG_ROLE_ATTN_K_NORM},
+    {"ffn_gate.bias", BRIG_ROLE_FFN_GATE_BIAS},
+    {"ffn_up.bias", BRIG_ROLE_FFN_UP_BIAS},
+    {"ffn_down.bias", BRIG_ROLE_FFN_DOWN_BIAS},
+    {"token_embd.weight", BRIG_ROLE_TOKEN_TABLE},
+    {"output_norm.weight", BRIG_ROLE_OUTPUT_NORM},
+    {"ffn_gate_inp.weight", BRIG_ROLE_ROUTER},
+    {"ffn_gate.*.weight", BRIG_ROLE_EXPERT_GATE},
+    {"ffn_up.*.weight", BRIG_ROLE_EXPERT_UP},
+    {"ffn_down.*.weight", BRIG_ROLE_EXPERT_DOWN},
     {"output.weight", BRIG_ROLE_OUTPUT},
+    {"attn_norm.bias", BRIG_ROLE_ATTN_NORM_BIAS},
+    {"ffn_norm.bias", BRIG_ROLE_FFN_NORM_BIAS},
+    {"post_attention_norm.weight", BRIG_ROLE_ATTN_POST_NORM},
+    {"post_ffw_norm.weight", BRIG_ROLE_FFN_POST_NORM},
+    {"output_norm.bias", BRIG_ROLE_OUTPUT_NORM_BIAS},
+    {"position_embd.weight", BRIG_ROLE_POSITION_TABLE},
 };
 
 /* All experts of a layer in one tensor. */
@@ -28,8 +46,6 @@ static const struct brig_split stacks[] = {
     {"ffn_up_exps.weight", {BRIG_ROLE_EXPERT_UP}, true},
     {"ffn_down_exps.weight", {BRIG_ROLE_EXPERT_DOWN}, true},
 };
-
-#define ROPE_FREQS "rope_freqs.weight" /* [rope_dims / 2]: what frequencies are divided by */
 
 static bool starts_with(struct brig_str s, const char *prefix)
 {
@@ -91,8 +107,8 @@ static const struct brig_role_name *find(const struct brig_role_name *names, uns
  * the path from token table to output. */
 static int check_unknown(const struct brig_tensor *t, struct brig_fail *fail)
 {
-    static const char *const path[] = {"blk.", "token_embd", "output", "rope_"};
-    if (brig_str_eq(t->name, ROPE_FREQS))
+    static const char *const path[] = {"blk.", "token_embd", "position_embd", "output", "rope_"};
+    if (brig_family_is_rope(t->name))
         return 0; /* numbers, taken into the description */
     for (unsigned i = 0; i < sizeof path / sizeof path[0]; i++)
         if (starts_with(t->name, path[i]))
@@ -100,6 +116,16 @@ static int check_unknown(const struct brig_tensor *t, struct brig_fail *fail)
                                  "tensor '%.*s' is not supported in this architecture", (int)t->own_name.len,
                                  t->own_name.ptr);
     return 0;
+}
+
+/* How many tensors of this role the description has, in this layer if it is of layers. */
+static uint32_t count_of(const struct brig_desc *d, enum brig_role role, uint32_t layer)
+{
+    if (role == BRIG_ROLE_TOKEN_TABLE)
+        return 1;
+    if (role == BRIG_ROLE_POSITION_TABLE)
+        return d->learned_positions;
+    return brig_desc_count(d, role, role < BRIG_ROLE_LAYER_COUNT ? layer : d->n_layers);
 }
 
 static int give_role(const struct brig_model *m, struct brig_tensor *t, const struct brig_role_name *names,
@@ -112,7 +138,7 @@ static int give_role(const struct brig_model *m, struct brig_tensor *t, const st
         return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%.*s' belongs to no layer: the model has %u",
                              (int)t->own_name.len, t->own_name.ptr, m->desc.n_layers);
     const struct brig_role_name *hit = find(names, n, rest, of_layer, &expert);
-    uint32_t count = hit != NULL && of_layer ? brig_desc_count(&m->desc, hit->role, layer) : 1;
+    uint32_t count = hit != NULL ? count_of(&m->desc, hit->role, layer) : 0;
     if (hit == NULL || count == 0)
         return check_unknown(t, fail);
     if (expert >= count)
@@ -136,8 +162,8 @@ static int check_shape(const struct brig_model *m, const struct brig_tensor *t, 
                              t->dims[3], cols, rows);
     if (!brig_role_takes(t->role, t->type))
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                             "tensor '%.*s' has type %s: such a vector must be F32, F16 or BF16",
-                             (int)t->own_name.len, t->own_name.ptr, t->type->name);
+                             "tensor '%.*s' has type %s: it must be F32, F16 or BF16", (int)t->own_name.len,
+                             t->own_name.ptr, t->type->name);
     return 0;
 }
 
@@ -147,14 +173,19 @@ static int missing(const struct brig_model *m, const struct brig_role_name *name
 {
     char full[BRIG_OWN_NAME_BYTES], own[BRIG_OWN_NAME_BYTES];
     const char *star = strchr(name->name, '*');
+    int stem = (int)strcspn(name->name, "*");
     if (name->role >= BRIG_ROLE_LAYER_COUNT)
         snprintf(full, sizeof full, "%s", name->name);
     else if (star == NULL)
         snprintf(full, sizeof full, "blk.%u.%s", layer, name->name);
     else
-        snprintf(full, sizeof full, "blk.%u.%.*s%u%s", layer, (int)(star - name->name), name->name, expert,
-                 star + 1);
-    return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", brig_model_own_name(m, full, own));
+        snprintf(full, sizeof full, "blk.%u.%.*s%u%s", layer, stem, name->name, expert, star + 1);
+    const char *shown = brig_model_own_name(m, full, own);
+    if (star == NULL || shown != full)
+        return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", shown);
+    return brig_fail_set(fail, BRIG_EFORMAT,
+                         "tensor '%s' is missing (or all experts in one: 'blk.%u.%.*s_exps%s')", shown, layer,
+                         stem - 1, name->name, star + 1);
 }
 
 static int check_layer(const struct brig_model *m, uint32_t layer, const struct brig_role_name *names,
@@ -177,7 +208,7 @@ static int check_whole(const struct brig_model *m, const struct brig_role_name *
 {
     int r = 0;
     for (unsigned i = 0; i < n && r == 0; i++) {
-        if (names[i].role < BRIG_ROLE_LAYER_COUNT)
+        if (names[i].role < BRIG_ROLE_LAYER_COUNT || count_of(&m->desc, names[i].role, 0) == 0)
             continue;
         const struct brig_tensor *t = brig_model_tensor(m, names[i].role, 0);
         if (t != NULL)
@@ -256,31 +287,19 @@ int brig_family_read_vector(const struct brig_model *m, const char *name, float 
                              "tensor '%s' has the shape %" PRIu64 " x %" PRIu64 ", %u numbers are wanted",
                              name, t->dims[0], t->dims[1], n);
     if (t->type->block_elems != 1 || t->bytes > sizeof bytes)
-        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                             "tensor '%s' has type %s: such a vector must be F32, F16 or BF16", name,
-                             t->type->name);
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED, "tensor '%s' has type %s: it must be F32, F16 or BF16",
+                             name, t->type->name);
     int r = brig_model_file_read(m->files[t->file].fd, bytes, (size_t)t->bytes, t->offset, fail);
     if (r == 0)
         t->type->dequant(bytes, ret, n);
     return r;
 }
 
-static int read_rope_factors(struct brig_model *m, struct brig_fail *fail)
-{
-    struct brig_desc *d = &m->desc;
-    if (!brig_family_has(m, ROPE_FREQS))
-        return 0;
-    d->n_rope_factors = d->rope_dims / 2;
-    return brig_family_read_vector(m, ROPE_FREQS, d->rope_factors, d->n_rope_factors, fail);
-}
-
 int brig_family_finish_joined(struct brig_model *m, const struct brig_split *joined, unsigned n,
                               struct brig_fail *fail)
 {
     m->desc.vocab = 1; /* until the token table says it: the other numbers are checked before shapes are */
-    int r = read_rope_factors(m, fail);
-    if (r == 0)
-        r = brig_desc_check(&m->desc, fail);
+    int r = brig_desc_check(&m->desc, fail);
     if (r == 0)
         r = brig_family_split(m, joined, n, fail);
     if (r == 0)
@@ -306,4 +325,11 @@ struct brig_str brig_family_stem(enum brig_role role)
 bool brig_family_has(const struct brig_model *m, const char *name)
 {
     return by_name(m, name) != NULL;
+}
+
+void brig_family_biases(struct brig_model *m)
+{
+    m->desc.qkv_bias = brig_family_has(m, "blk.0.attn_q.bias");
+    m->desc.out_bias = brig_family_has(m, "blk.0.attn_output.bias");
+    m->desc.mlp_bias = brig_family_has(m, "blk.0.ffn_down.bias");
 }

@@ -11,13 +11,9 @@ static const struct brig_split joined[] = {
 
 static int describe(struct brig_model *m, const struct brig_meta *meta, struct brig_fail *fail)
 {
-    struct brig_desc *d = &m->desc;
-    uint32_t window = 0;
-    int r;
-    if ((r = brig_family_common(d, meta, fail)) < 0 ||
-        (r = brig_family_u32(d, meta, "attention.sliding_window", BRIG_OPTIONAL, &window, fail)) < 0)
+    int r = brig_family_common(m, meta, fail);
+    if (r < 0)
         return r;
-    d->window = window < d->ctx_trained ? window : 0;
     return brig_family_finish_joined(m, joined, sizeof joined / sizeof joined[0], fail);
 }
 

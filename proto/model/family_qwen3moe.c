@@ -7,12 +7,11 @@ static int describe(struct brig_model *m, const struct brig_meta *meta, struct b
 {
     struct brig_desc *d = &m->desc;
     int r;
-    if ((r = brig_family_common(d, meta, fail)) < 0 ||
+    if ((r = brig_family_common(m, meta, fail)) < 0 ||
         (r = brig_family_experts(d, meta, BRIG_REQUIRED, BRIG_EXPERTS_SUM_TO_ONE, fail)) < 0)
         return r;
     d->qk_norm = BRIG_QK_NORM_HEAD;
-    d->qkv_bias = brig_family_has(m, "blk.0.attn_q.bias");
-    d->out_bias = brig_family_has(m, "blk.0.attn_output.bias");
+    brig_family_biases(m);
     return brig_family_finish(m, fail);
 }
 

@@ -151,7 +151,8 @@ static int count(struct brig_model *m, struct brig_fail *fail)
             continue;
         uint64_t elems = t->dims[0];
         if (!brig_mul_u64(elems, t->dims[1], &elems) || !brig_add_u64(m->n_params, elems, &m->n_params) ||
-            !brig_add_u64(m->weights_bytes, t->bytes, &m->weights_bytes))
+            !brig_add_u64(m->weights_bytes, t->bytes, &m->weights_bytes) ||
+            !brig_add_u64(m->weights_bytes, brig_sides_bytes(&t->sides), &m->weights_bytes))
             return brig_fail_set(fail, BRIG_EFORMAT, "its tensors are larger than any file can be");
     }
     return 0;
@@ -166,7 +167,10 @@ static int fill(struct box *box, struct brig_fail *fail)
         return r;
     if (m->name.len == 0)
         m->name = file_name(m->path);
-    brig_meta_bool(box->meta, "brigade.hub_layout", &m->hub_layout);
+    const char *layout = "brigade.hub_layout";
+    if (brig_meta_kind(box->meta, layout) != NULL && !brig_meta_bool(box->meta, layout, &m->hub_layout))
+        return brig_fail_set(fail, BRIG_EFORMAT, "the metadata key %s is %s, true or false is wanted", layout,
+                             brig_meta_kind(box->meta, layout));
     const struct brig_family *family = brig_family_by_name(arch);
     if (family == NULL)
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,

@@ -12,6 +12,7 @@
 #include "proto/base/err.h"
 #include "proto/base/str.h"
 #include "proto/model/desc.h"
+#include "proto/model/packed.h"
 
 #define BRIG_IDENTITY_BYTES 32
 #define BRIG_MAX_FILES      1024u
@@ -36,10 +37,13 @@ struct brig_tensor {
     uint32_t file;    /* index into files */
     uint64_t offset;  /* in that file, any alignment */
     uint64_t bytes;
-    enum brig_role role; /* BRIG_ROLE_COUNT for a tensor that the family has no use for */
-    uint32_t layer;      /* for layer roles */
-    uint32_t expert;     /* for an expert's role */
+    struct brig_sides sides; /* of a packed type: its scales and what else lies beside the words */
+    enum brig_role role;     /* BRIG_ROLE_COUNT for a tensor that the family has no use for */
+    uint32_t layer;          /* for layer roles */
+    uint32_t expert;         /* for an expert's role */
 };
+
+struct brig_rules;
 
 /* The tokenizer's data as the file states it; all strings borrowed from the model. n_tokens 0: no tokenizer.
  */
@@ -53,11 +57,16 @@ struct brig_vocab {
     const float
         *scores; /* [n_tokens] the higher, the sooner a pair becomes this token; NULL when not stated */
     uint32_t n_merges;
-    const struct brig_str *merges;   /* "left right" */
-    int64_t bos, eos, eot, pad, unk; /* -1 when not stated */
+    const struct brig_str *merges;     /* "left right"; NULL when pairs are given */
+    const struct brig_str (*pairs)[2]; /* [n_merges] left and right; NULL when merges are given */
+    int64_t bos, eos, eot, pad, unk;   /* -1 when not stated */
+    uint32_t n_ends;                   /* more tokens that end a turn or a text */
+    const uint32_t *ends;
     bool add_bos, add_eos;
-    bool add_space_prefix;         /* SentencePiece: a space before the text; true when not stated */
-    struct brig_str chat_template; /* len 0: none */
+    bool add_space_prefix;          /* SentencePiece: a space before the text; true when not stated */
+    struct brig_str chat_template;  /* len 0: none */
+    const struct brig_rules *rules; /* the steps that a tokenizer.json states (driver/token/rules.h); NULL
+                                       for GGUF, whose kinds have theirs */
 };
 
 struct brig_part_names;

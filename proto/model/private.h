@@ -117,10 +117,17 @@ int brig_family_finish_joined(struct brig_model *m, const struct brig_split *joi
 int brig_family_read_vector(const struct brig_model *m, const char *name, float *ret, uint32_t n,
                             struct brig_fail *fail);
 
+/* A tensor of numbers about the rotary embedding, taken into the description (family_rope.c). */
+bool brig_family_is_rope(struct brig_str name);
+
+/* Which biases the description has: those that the first layer has. */
+void brig_family_biases(struct brig_model *m);
+
 /* The model has a tensor of this name, whole. For what only the tensors say. */
 bool brig_family_has(const struct brig_model *m, const char *name);
 
-/* ---- numbers by the keys that GGUF gives them: "<desc.arch>.<key>" (family_keys.c) ---- */
+/* ---- numbers by the keys that GGUF gives them: "<desc.arch>.<key>" (family_keys.c) ----
+ * A key that begins with "brigade." is one of ours and stands as it is. */
 
 /* How a key is looked for: its absence is an error, or *ret then keeps what it was set to before. */
 enum brig_presence { BRIG_OPTIONAL, BRIG_REQUIRED };
@@ -130,17 +137,29 @@ int brig_family_u32(const struct brig_desc *d, const struct brig_meta *meta, con
 int brig_family_f32(const struct brig_desc *d, const struct brig_meta *meta, const char *key,
                     enum brig_presence presence, float *ret, struct brig_fail *fail);
 
+int brig_family_bool(const struct brig_desc *d, const struct brig_meta *meta, const char *key,
+                     enum brig_presence presence, bool *ret, struct brig_fail *fail);
+int brig_family_str(const struct brig_desc *d, const struct brig_meta *meta, const char *key,
+                    enum brig_presence presence, struct brig_str *ret, struct brig_fail *fail);
+bool brig_family_stated(const struct brig_desc *d, const struct brig_meta *meta, const char *key);
+
+/* What all families state alike: sizes, heads, windows, rotary embedding. Turned by halves (NEOX) over the
+ * whole head unless the file says less, scores scaled by head_dim^-0.5, all layers windowed when there is a
+ * window and nothing tells them apart. Whatever differs is set afterwards; desc.norm is set before when it is
+ * LayerNorm. */
+int brig_family_common(struct brig_model *m, const struct brig_meta *meta, struct brig_fail *fail);
+
+/* The whole of a family for all that GGUF files call llama (family_llama.c). */
+int brig_family_llama_describe(struct brig_model *m, const struct brig_meta *meta, struct brig_fail *fail);
+
+/* The scaling of the rotary embedding into rope_linear, rope_mscale and the factors of m->desc, whose other
+ * rotary numbers are set (family_rope.c). A part of brig_family_common. */
+int brig_family_rope_scaling(struct brig_model *m, const struct brig_meta *meta, struct brig_fail *fail);
+
 /* Experts: how many there are and are used, their size, the layers that are dense (brigade.dense_layers), how
  * they are weighed: `norm`, unless brigade.norm_topk_prob says it. All stays 0 when they are optional and the
  * file has none. After brig_family_common (family_experts.c). */
 int brig_family_experts(struct brig_desc *d, const struct brig_meta *meta, enum brig_presence presence,
                         enum brig_expert_norm norm, struct brig_fail *fail);
-
-/* The whole of a family for all that GGUF files call llama (family_llama.c). */
-int brig_family_llama_describe(struct brig_model *m, const struct brig_meta *meta, struct brig_fail *fail);
-
-/* Sizes, heads and rotary embedding, which all families state alike: turned by halves (NEOX) over the whole
- * head unless the file says less, scores scaled by head_dim^-0.5. Whatever differs is set afterwards. */
-int brig_family_common(struct brig_desc *d, const struct brig_meta *meta, struct brig_fail *fail);
 
 #endif

@@ -16,12 +16,26 @@ struct brig_acts {
     int32_t *sum; /* [rows_cap, cols / 16] */
 };
 
+/* A norm of the description's kind. weight NULL: none. */
+struct brig_norm_of {
+    const float *weight, *bias; /* [hidden]; a bias with LayerNorm only */
+};
+
+/* Sines and cosines of the frame's rows, for the layers that turn with one base. */
+struct brig_turns {
+    float base, linear, mscale; /* as in the description */
+    const float *factors;       /* NULL: none */
+    float *inv_freq;            /* [rope_dims / 2] angle of position 1 */
+    float *sines, *cosines;     /* [rows_cap, rope_dims / 2] */
+};
+
 struct brig_layer {
-    const float *attn_norm, *ffn_norm;     /* [hidden] */
-    const float *q_norm, *k_norm;          /* NULL: none, as those below */
-    const float *q_bias, *k_bias, *v_bias; /* [rows of q], [rows of k], [rows of v] */
-    const float *gate_bias, *up_bias;      /* [ffn] */
-    const float *out_bias, *down_bias;     /* [hidden] */
+    struct brig_norm_of attn_norm, ffn_norm;
+    struct brig_norm_of attn_post, ffn_post; /* of what the branches add */
+    const float *q_norm, *k_norm;            /* NULL: none, as those below */
+    const float *q_bias, *k_bias, *v_bias;   /* [rows of q], [rows of k], [rows of v] */
+    const float *gate_bias, *up_bias;        /* [ffn] */
+    const float *out_bias, *down_bias;       /* [hidden] */
     struct brig_matrix q, k, v, out, gate, up, down;
     struct brig_matrix router;                     /* type NULL: the layer has no experts */
     bool experts_take_floats, experts_take_quants; /* some of their gates, ups and downs do */
@@ -55,22 +69,22 @@ struct brig_block {
     unsigned n_threads;
     uint32_t rows_cap; /* rows that the buffers hold */
     uint32_t first_layer, n_layers;
-    struct brig_layer *layers; /* [n_layers] */
-    const float *output_norm;  /* NULL: no head */
+    struct brig_layer *layers;       /* [n_layers] */
+    struct brig_norm_of output_norm; /* no weight: no head */
     struct brig_matrix output;
 
     /* Scratch, one mapping: untouched pages cost nothing, which keeps a start cheap. */
     uint8_t *memory;
     uint64_t memory_bytes;
-    struct brig_acts norm;  /* [rows_cap, hidden] normed rows */
-    struct brig_acts wide;  /* [rows_cap, max(attention width, mlp)] attention output; gated MLP rows */
-    float *q, *k, *v;       /* [rows_cap, heads * head_dim], [rows_cap, kv heads * head_dim] twice */
-    float *gate, *up;       /* [rows_cap, mlp]: ffn, or expert_ffn for each expert used if that is more */
-    float *y;               /* [rows_cap, hidden] what a residual branch adds */
-    float *sines, *cosines; /* [rows_cap, rope_dims / 2] */
+    struct brig_acts norm; /* [rows_cap, hidden] normed rows */
+    struct brig_acts wide; /* [rows_cap, max(attention width, mlp)] attention output; gated MLP rows */
+    float *q, *k, *v;      /* [rows_cap, heads * head_dim], [rows_cap, kv heads * head_dim] twice */
+    float *gate, *up;      /* [rows_cap, mlp]: ffn, or expert_ffn for each expert used if that is more */
+    float *y;              /* [rows_cap, hidden] what a residual branch adds */
+    float *visits;         /* activations that visit.c has gathered for one run of products */
     struct brig_routing routing;  /* all NULL without experts */
     float *logits;                /* [BRIG_HEAD_ROWS, vocab], NULL without a head */
-    float *inv_freq;              /* [rope_dims / 2] angle of position 1 */
+    struct brig_turns turns[2];   /* of most layers; of windowed ones with a base of their own */
     float *scores;                /* [n_threads, ctx] */
     uint32_t *row_slot, *row_pos; /* [rows_cap] */
 
@@ -99,14 +113,23 @@ struct brig_act brig_acts_for(const struct brig_block *b, const struct brig_matr
 /* product.c: any number of products, n >= 1, each of its own input, in one run of the team. */
 void brig_tasks_run(struct brig_block *b, struct brig_task *tasks, unsigned n);
 
+/* visit.c: when w visits its columns in an order of its own, x is gathered into that order, *used floats from
+ * the start of b->visits on, and *used moves on. Only for a matrix that is computed as floats, as all those
+ * are. */
+void brig_acts_visit(struct brig_block *b, const struct brig_matrix *w, struct brig_act *x, size_t *used);
+
 /* What a residual branch still needs when its last product lies in b->y. */
 struct brig_branch {
-    const float *bias; /* [hidden], NULL: none */
+    const float *bias;        /* [hidden], NULL: none */
+    struct brig_norm_of norm; /* of the sum, before it is added */
 };
 
-/* rows.c: h += y with what the branch needs (unless NULL), then norm into b->norm (when norm_weight). */
-void brig_rows_norm(struct brig_block *b, const struct brig_branch *branch, const float *norm_weight);
-/* rows.c: b->wide = silu(gate) * up, biases added before, ready for a product with `down`. */
+/* rows.c: h += y with what the branch needs (unless NULL), then norm into b->norm (when it has a weight). */
+void brig_rows_norm(struct brig_block *b, const struct brig_branch *branch, struct brig_norm_of norm);
+/* rows.c: one row x [hidden] normed into out, which may be x. */
+void brig_row_norm(const struct brig_block *b, const float *x, struct brig_norm_of norm, float *out);
+/* rows.c: b->wide = gate and up through the MLP's activation function, biases added before, ready for a
+ * product with `down`. */
 struct brig_gating {
     uint32_t n_rows, cols;            /* of b->gate, b->up and b->wide */
     const float *gate_bias, *up_bias; /* [cols], NULL: none */

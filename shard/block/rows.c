@@ -22,10 +22,19 @@ void brig_acts_quantize(const struct brig_block *b, const struct brig_acts *x, u
         quantize_part(b, x, row, cols, 0, cols);
 }
 
+void brig_row_norm(const struct brig_block *b, const float *x, struct brig_norm_of norm, float *out)
+{
+    const struct brig_desc *d = b->desc;
+    if (d->norm == BRIG_NORM_LAYER)
+        b->setup.kernel->layer_norm(x, norm.weight, norm.bias, d->hidden, d->norm_eps, out);
+    else /* the 1 of 1 + w is in the weights (weights.h) */
+        b->setup.kernel->rms_norm(x, norm.weight, d->hidden, d->norm_eps, out);
+}
+
 struct norm_job {
     struct brig_block *b;
     const struct brig_branch *branch;
-    const float *weight;
+    struct brig_norm_of norm;
 };
 
 static void norm_piece(void *ctx, unsigned thread, uint32_t row)
@@ -39,17 +48,19 @@ static void norm_piece(void *ctx, unsigned thread, uint32_t row)
         float *y = b->y + (size_t)row * hidden;
         if (j->branch->bias != NULL)
             b->setup.kernel->add(y, j->branch->bias, hidden);
+        if (j->branch->norm.weight != NULL)
+            brig_row_norm(b, y, j->branch->norm, y);
         b->setup.kernel->add(h, y, hidden);
     }
-    if (j->weight == NULL)
+    if (j->norm.weight == NULL)
         return;
-    b->setup.kernel->rms_norm(h, j->weight, hidden, b->desc->norm_eps, b->norm.f + (size_t)row * hidden);
+    brig_row_norm(b, h, j->norm, b->norm.f + (size_t)row * hidden);
     brig_acts_quantize(b, &b->norm, row, hidden);
 }
 
-void brig_rows_norm(struct brig_block *b, const struct brig_branch *branch, const float *norm_weight)
+void brig_rows_norm(struct brig_block *b, const struct brig_branch *branch, struct brig_norm_of norm)
 {
-    struct norm_job j = {b, branch, norm_weight};
+    struct norm_job j = {b, branch, norm};
     brig_team_run(b->setup.team, b->n_rows, norm_piece, &j);
 }
 
@@ -58,6 +69,23 @@ struct gate_job {
     const struct brig_gating *gating;
     uint32_t chunks; /* of a row */
 };
+
+/* n columns of gate and up from `at` on. */
+static void activate(const struct brig_block *b, size_t at, uint32_t n)
+{
+    const struct brig_kernel *k = b->setup.kernel;
+    switch (b->desc->mlp) {
+    case BRIG_MLP_SWIGLU:
+        k->swiglu(b->gate + at, b->up + at, n, b->wide.f + at);
+        break;
+    case BRIG_MLP_GEGLU:
+        k->geglu(b->gate + at, b->up + at, n, b->wide.f + at);
+        break;
+    case BRIG_MLP_GELU:
+        k->geglu(b->up + at, NULL, n, b->wide.f + at);
+        break;
+    }
+}
 
 static void gate_piece(void *ctx, unsigned thread, uint32_t piece)
 {
@@ -72,7 +100,7 @@ static void gate_piece(void *ctx, unsigned thread, uint32_t piece)
         b->setup.kernel->add(b->gate + at, g->gate_bias + first, n);
     if (g->up_bias != NULL)
         b->setup.kernel->add(b->up + at, g->up_bias + first, n);
-    b->setup.kernel->swiglu(b->gate + at, b->up + at, n, b->wide.f + at);
+    activate(b, at, n);
     if (g->quantize)
         quantize_part(b, &b->wide, row, g->cols, first, n);
 }
