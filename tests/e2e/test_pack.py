@@ -1,5 +1,6 @@
 """Bundles: the same numbers as the model that was packed, the same bytes from the same request, and nothing else passes."""
 import fcntl
+import gzip
 import hashlib
 import json
 import os
@@ -113,6 +114,38 @@ def test_from_the_hub(world, family):
     assert all(v == 0 for k, v in stored.items() if "norm" in k or "ffn_gate_inp" in k)
     a, b = (np.frombuffer(x[-4 * 5 * 517:], np.float32) for x in (want, logits(world, small, "--exact")))
     assert 0 < np.abs(a - b).mean() < 0.2 * np.abs(a).mean()  # another type (and another expert at times), still that model
+
+
+def test_the_tokenizer_comes_along(world):
+    """tokenizer.json and its like lie beside the weights: the bundle has them too, and its manifest their hashes."""
+    source = world.folder / "hub"
+    shutil.copytree(QWEN2.parent / "hub", source)
+    tokenizer = kit.ROOT / "tests" / "fixtures" / "tokenizers" / "tiny_bpe517"
+    (source / "tokenizer.json").write_bytes(gzip.decompress((tokenizer / "tokenizer.json.gz").read_bytes()))
+    shutil.copy(tokenizer / "tokenizer_config.json", source)
+    out, _ = pack(world, source, "out", "--shards", "2")
+    text = "Ten people pass\n water, héllo."
+    ids = world.good("tokenize", source, input=text).out
+    assert ids == world.good("tokenize", out, input=text).out and len(ids.split()) > 5
+    options = ("-p", "Hello", "--raw", "--temp", "0", "-n", "6", "--ignore-eos", "--exact")
+    assert world.stats(out, *options)["ids"] == world.stats(source, *options)["ids"]
+    listed = {f["file"]: f["sha256"] for f in json.loads((out / "manifest.json").read_text())["tokenizer"]}
+    assert set(listed) == {"tokenizer.json", "tokenizer_config.json", "config.json"}
+    for name, digest in listed.items():
+        assert hashlib.sha256((out / name).read_bytes()).hexdigest() == digest
+    assert "3 of a tokenizer" in world.good("verify", out).out
+    world.good("pack", source, out, "--shards", "2")  # all there already
+    good = (out / "tokenizer.json").read_bytes()
+    (out / "tokenizer.json").write_bytes(good.replace(b"1", b"2", 1))
+    world.refused("verify", out, says=("tokenizer.json", "not those that were packed"))
+    world.refused("pack", source, out, "--shards", "2", "-q", says=("tokenizer.json", "another folder"))
+    (out / "tokenizer.json").unlink()
+    world.refused("verify", out, says=("tokenizer.json is not there",))
+    manifest = json.loads((out / "manifest.json").read_text())
+    for bad in ("../hub/tokenizer.json", "tokenizer.json.tmp-/../x", "notes.txt", "a\0b", ""):
+        manifest["tokenizer"][0]["file"] = bad
+        (out / "manifest.json").write_text(json.dumps(manifest))
+        world.refused("verify", out, says=("is no file of one",))
 
 
 @pytest.mark.parametrize("kind,head", (("Q8_0", "Q8_0"), ("Q4_0", "Q4_0"), ("Q4_1", "Q8_0"), ("Q4_0_G16", "Q8_0_G16"),
