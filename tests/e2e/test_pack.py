@@ -19,6 +19,7 @@ import gguf
 import kit
 
 sys.path.insert(0, str(kit.ROOT / "tests" / "fixtures"))
+import make_gptq_awq  # noqa: E402
 import make_group_types as reference  # noqa: E402: quantising that shares nothing with the engine
 
 QWEN2 = kit.ROOT / "tests" / "fixtures" / "qwen2" / "f16.gguf"
@@ -114,6 +115,21 @@ def test_from_the_hub(world, family):
     assert all(v == 0 for k, v in stored.items() if "norm" in k or "ffn_gate_inp" in k)
     a, b = (np.frombuffer(x[-4 * 5 * 517:], np.float32) for x in (want, logits(world, small, "--exact")))
     assert 0 < np.abs(a - b).mean() < 0.2 * np.abs(a).mean()  # another type (and another expert at times), still that model
+
+
+@pytest.mark.parametrize("name", sorted(make_gptq_awq.MODELS))
+def test_gptq_and_awq(world, name):
+    """Their weights as floats, rounded to another type: the same bytes as from the float twin; as they are, refused."""
+    make_gptq_awq.make(world.folder, name)
+    source, twin = world.folder / name, world.folder / (name + "-f32")
+    world.refused("pack", source, world.folder / "no", says=("scales lie beside", "--allow-requantize"))
+    world.refused("pack", source, world.folder / "no", "--quant", "Q8_0", code=2, says=("--allow-requantize",))
+    out, _ = pack(world, source, "out", "--shards", "2", "--quant", "Q8_0", "--allow-requantize")
+    want, _ = pack(world, twin, "want", "--shards", "2", "--quant", "Q8_0")
+    for (_, f, a), (_, g, b) in zip(parts(out), parts(want)):
+        assert [(t["name"], t["type"]) for t in f.tensors] == [(t["name"], t["type"]) for t in g.tensors]
+        assert a == b
+    assert not (world.folder / "no").exists()
 
 
 def test_the_tokenizer_comes_along(world):
