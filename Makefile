@@ -78,9 +78,9 @@ $(B)/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_DRIVER) $(LIBS_PROTO)
-$(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libproto.a
+$(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_PROTO)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_DRIVER) $(LIBS_PROTO)
 
 # ---- what a fresh machine lacks ----
 
@@ -117,8 +117,12 @@ $(TOKENIZER_FIXTURES): build/fixtures/tok_%.gguf: tests/fixtures/make_tokenizer_
 	@mkdir -p $(@D)
 	$(PYTHON) $< tests/fixtures/tokenizers/$* $@ $(addprefix --pre ,$(PRE))
 
+build/fixtures/token_steps.json: tests/fixtures/tokenizers/steps.json.gz
+	@mkdir -p $(@D)
+	gzip -dc $< > $@
+
 .PHONY: fixtures
-fixtures: $(TOKENIZER_FIXTURES)
+fixtures: $(TOKENIZER_FIXTURES) build/fixtures/token_steps.json
 
 .PHONY: test
 test: ## everything that must hold before a change is kept; at most ten minutes on two cores

@@ -48,14 +48,22 @@ static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
     return 0;
 }
 
+int brig_lineup_vocab(struct brig_lineup *l, struct brig_fail *fail)
+{
+    return brig_folder_attach(&l->folder, l->model, fail);
+}
+
 static int open_tokenizer(struct brig_lineup *l, struct brig_fail *fail)
 {
+    int r = brig_lineup_vocab(l, fail);
+    if (r < 0)
+        return r;
     if (l->model->vocab.n_tokens == 0)
         return brig_fail_set(
             fail, BRIG_EUNSUPPORTED,
             "%s: the model has no tokenizer; `brigade logits` and `brigade bench` do without",
             l->model->path);
-    int r = brig_tokenizer_new(&l->tokenizer, &l->model->vocab, l->settings->pre, fail);
+    r = brig_tokenizer_new(&l->tokenizer, &l->model->vocab, l->settings->pre, fail);
     return r < 0 ? brig_fail_prefix(fail, "%s", l->model->path) : 0;
 }
 
@@ -152,6 +160,7 @@ int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail)
     brig_tokenizer_free(l->tokenizer);
     brig_embed_close(l->embed);
     brig_model_close(l->model);
+    brig_folder_close(l->folder);
     *l = (struct brig_lineup){0};
     if (r == 0 && t < 0) {
         *fail = trace_fail;

@@ -5,6 +5,7 @@
 #include "driver/front/input.h"
 #include "driver/front/verb.h"
 #include "driver/run/json.h"
+#include "driver/token/folder.h"
 #include "driver/token/tokenizer.h"
 #include "proto/model/model.h"
 
@@ -81,23 +82,47 @@ static int decode(const struct brig_settings *s, struct brig_tokenizer *t, const
     return r;
 }
 
+/* The tokenizer of a model, or of a folder that may hold nothing else. */
+struct source {
+    struct brig_model *model;
+    struct brig_folder *folder;
+    struct brig_tokenizer *tokenizer;
+};
+
+static int open_source(const struct brig_settings *s, struct source *from, struct brig_fail *fail)
+{
+    const struct brig_vocab *vocab = NULL;
+    int r;
+    if (brig_folder_is(s->operand)) {
+        r = brig_folder_open(&from->folder, s->operand, fail);
+        vocab = r == 0 ? brig_folder_vocab(from->folder) : NULL;
+    } else {
+        r = brig_model_open(&from->model, s->operand, fail);
+        vocab = r == 0 ? &from->model->vocab : NULL;
+    }
+    if (r == 0 && (r = brig_tokenizer_new(&from->tokenizer, vocab, s->pre, fail)) < 0)
+        brig_fail_prefix(fail, "%s", s->operand);
+    return r;
+}
+
+static void close_source(struct source *from)
+{
+    brig_tokenizer_free(from->tokenizer);
+    brig_model_close(from->model);
+    brig_folder_close(from->folder);
+}
+
 static int run(const struct brig_settings *s, struct brig_fail *fail)
 {
-    struct brig_model *m = NULL;
-    struct brig_tokenizer *t = NULL;
+    struct source from = {0};
     struct brig_buf text = {0};
-    int r = brig_model_open(&m, s->operand, fail);
-    if (r == 0 && m->vocab.n_tokens == 0)
-        r = brig_fail_set(fail, BRIG_EUNSUPPORTED, "%s: the model has no tokenizer", m->path);
-    else if (r == 0 && (r = brig_tokenizer_new(&t, &m->vocab, s->pre, fail)) < 0)
-        brig_fail_prefix(fail, "%s", m->path);
+    int r = open_source(s, &from, fail);
     if (r == 0)
         r = brig_input_read(&text, NULL, fail);
     if (r == 0)
-        r = s->decode ? decode(s, t, &text, fail) : encode(s, t, &text, fail);
+        r = s->decode ? decode(s, from.tokenizer, &text, fail) : encode(s, from.tokenizer, &text, fail);
     brig_buf_release(&text);
-    brig_tokenizer_free(t);
-    brig_model_close(m);
+    close_source(&from);
     return r;
 }
 

@@ -65,7 +65,7 @@ static int one_pass(struct brig_session *s, const struct pass_plan *p, struct br
     if (p->count > s->o.ctx || pos > s->o.ctx - p->count)
         return brig_fail_set(fail, BRIG_ELIMIT, "%zu tokens do not fit into a context of %u", pos + p->count,
                              s->o.ctx);
-    int r = brig_embed_rows(s->o.embed, p->ids, p->count, s->h, fail);
+    int r = brig_embed_rows(s->o.embed, p->ids, p->count, (uint32_t)pos, s->h, fail);
     if (r < 0)
         return r;
     const struct brig_run run = {.slot = 0, .pos = (uint32_t)pos, .count = p->count};

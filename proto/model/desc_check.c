@@ -38,6 +38,8 @@ static int check_experts(const struct brig_desc *d, struct brig_fail *fail)
         (r = check_count("the number of experts that a token uses", d->n_experts_used, d->n_experts, fail)) <
             0)
         return r;
+    if (d->mlp == BRIG_MLP_GELU)
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED, "experts without a gate are not supported");
     return check_count("the size of an expert", d->expert_ffn, BRIG_MAX_HIDDEN, fail);
 }
 
@@ -109,28 +111,15 @@ static int check_floats(const struct brig_desc *d, struct brig_fail *fail)
     return 0;
 }
 
-/* What the block does not compute yet. */
-static int check_done(const struct brig_desc *d, struct brig_fail *fail)
+static int check_layers(const struct brig_desc *d, struct brig_fail *fail)
 {
-    const struct {
-        const char *what;
-        bool asked;
-    } words[] = {
-        {"a norm other than RMSNorm", d->norm != BRIG_NORM_RMS},
-        {"an MLP other than SwiGLU", d->mlp != BRIG_MLP_SWIGLU},
-        {"norms after the branches", d->post_norms},
-        {"clipped queries and keys", d->clip_qkv != 0.0f},
-        {"an embedding scale", d->embed_scale != 1.0f},
-        {"learned positions", d->learned_positions},
-        {"a sliding window", d->window != 0},
-        {"a rotary magnitude", d->rope_mscale != 1.0f},
-        {"rotary factors by context", d->rope_long_from != 0},
-        {"no rotary embedding", d->rope_dims == 0},
-        {"experts", d->n_experts != 0},
-    };
-    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (words[i].asked)
-            return brig_fail_set(fail, BRIG_EUNSUPPORTED, "%s: not supported", words[i].what);
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        unsigned flags = d->layer_flags[i];
+        if ((flags & ~(BRIG_LAYER_WINDOWED | BRIG_LAYER_DENSE)) != 0)
+            return brig_fail_set(fail, BRIG_EFORMAT, "layer %u is of an unknown kind: %u", i, flags);
+        if ((flags & BRIG_LAYER_WINDOWED) != 0 && d->window == 0)
+            return brig_fail_set(fail, BRIG_EFORMAT, "layer %u has a sliding window of 0 positions", i);
+    }
     return 0;
 }
 
@@ -150,7 +139,7 @@ int brig_desc_check(const struct brig_desc *d, struct brig_fail *fail)
         (r = check_heads(d, fail)) < 0)
         return r;
     if ((r = check_kinds(d, fail)) < 0 || (r = check_experts(d, fail)) < 0 ||
-        (r = check_factors(d, fail)) < 0 || (r = check_floats(d, fail)) < 0)
+        (r = check_layers(d, fail)) < 0 || (r = check_factors(d, fail)) < 0)
         return r;
-    return check_done(d, fail);
+    return check_floats(d, fail);
 }

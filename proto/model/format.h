@@ -12,6 +12,8 @@ bool brig_meta_u64(const struct brig_meta *meta, const char *key, uint64_t *ret)
 bool brig_meta_f64(const struct brig_meta *meta, const char *key, double *ret);
 bool brig_meta_bool(const struct brig_meta *meta, const char *key, bool *ret);
 bool brig_meta_str(const struct brig_meta *meta, const char *key, struct brig_str *ret);
+/* An array of n 32-bit floats, n as it must be; false also when it has another length. */
+bool brig_meta_f32s(const struct brig_meta *meta, const char *key, float *ret, uint32_t n);
 /* What stands there, for error messages ("an array"); NULL when the key is absent. */
 const char *brig_meta_kind(const struct brig_meta *meta, const char *key);
 

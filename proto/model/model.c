@@ -166,7 +166,10 @@ static int fill(struct box *box, struct brig_fail *fail)
         return r;
     if (m->name.len == 0)
         m->name = file_name(m->path);
-    brig_meta_bool(box->meta, "brigade.hub_layout", &m->hub_layout);
+    const char *layout = "brigade.hub_layout";
+    if (brig_meta_kind(box->meta, layout) != NULL && !brig_meta_bool(box->meta, layout, &m->hub_layout))
+        return brig_fail_set(fail, BRIG_EFORMAT, "the metadata key %s is %s, true or false is wanted", layout,
+                             brig_meta_kind(box->meta, layout));
     const struct brig_family *family = brig_family_by_name(arch);
     if (family == NULL)
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,
@@ -218,6 +221,7 @@ void brig_model_close(struct brig_model *m)
         return;
     struct box *box = (struct box *)m;
     box->format->close(m);
+    brig_part_names_free(m->part_names);
     brig_free(box->by_place);
     brig_free(box->path);
     brig_free(box);

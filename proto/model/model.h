@@ -41,6 +41,8 @@ struct brig_tensor {
     uint32_t expert;     /* for an expert's role */
 };
 
+struct brig_rules;
+
 /* The tokenizer's data as the file states it; all strings borrowed from the model. n_tokens 0: no tokenizer.
  */
 struct brig_vocab {
@@ -53,12 +55,19 @@ struct brig_vocab {
     const float
         *scores; /* [n_tokens] the higher, the sooner a pair becomes this token; NULL when not stated */
     uint32_t n_merges;
-    const struct brig_str *merges;   /* "left right" */
-    int64_t bos, eos, eot, pad, unk; /* -1 when not stated */
+    const struct brig_str *merges;     /* "left right"; NULL when pairs are given */
+    const struct brig_str (*pairs)[2]; /* [n_merges] left and right; NULL when merges are given */
+    int64_t bos, eos, eot, pad, unk;   /* -1 when not stated */
+    uint32_t n_ends;                   /* more tokens that end a turn or a text */
+    const uint32_t *ends;
     bool add_bos, add_eos;
-    bool add_space_prefix;         /* SentencePiece: a space before the text; true when not stated */
-    struct brig_str chat_template; /* len 0: none */
+    bool add_space_prefix;          /* SentencePiece: a space before the text; true when not stated */
+    struct brig_str chat_template;  /* len 0: none */
+    const struct brig_rules *rules; /* the steps that a tokenizer.json states (driver/token/rules.h); NULL
+                                       for GGUF, whose kinds have theirs */
 };
+
+struct brig_part_names;
 
 struct brig_model {
     const char *path;     /* as opened */
@@ -72,6 +81,7 @@ struct brig_model {
     struct brig_model_file *files;
     unsigned n_tensors;
     struct brig_tensor *tensors;
+    struct brig_part_names *part_names; /* of tensors that were split (family_parts.c) */
     struct brig_vocab vocab;
     /* SHA-256 of metadata, tensor table, file size, and the first and last 4 KiB of each tensor. */
     uint8_t identity[BRIG_IDENTITY_BYTES];

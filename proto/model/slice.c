@@ -31,6 +31,20 @@ uint64_t brig_slice_cells_bytes(const struct brig_model *m, struct brig_cells ce
     return sum;
 }
 
+uint64_t brig_slice_token_bytes(const struct brig_model *m, struct brig_cells cells)
+{
+    uint64_t all = 0, experts = 0;
+    struct brig_slice_place p = {.cell = cells.first};
+    for (; brig_slice_settle(&m->desc, cells, &p); p.expert++) {
+        const struct brig_tensor *t = tensor_at(m, &p);
+        bool of_expert = p.role >= BRIG_ROLE_EXPERT_FIRST && p.role < BRIG_ROLE_LAYER_COUNT;
+        *(of_expert ? &experts : &all) += t != NULL ? t->bytes : 0;
+    }
+    if (experts == 0)
+        return all;
+    return all + (uint64_t)((double)experts * m->desc.n_experts_used / m->desc.n_experts);
+}
+
 int brig_slice_cut(const struct brig_model *m, unsigned n, struct brig_cells *cells, struct brig_fail *fail)
 {
     unsigned n_cells = m->desc.n_layers + 1;

@@ -56,8 +56,12 @@ int brig_slice_cut(const struct brig_model *m, unsigned n, struct brig_cells *ce
 int brig_slice_cut_sizes(const uint64_t *cell_bytes, unsigned n_cells, unsigned n, struct brig_cells *cells,
                          struct brig_fail *fail);
 
-/* Bytes of weights that a range of cells reads in one pass. */
+/* Bytes of weights that a range of cells has. */
 uint64_t brig_slice_cells_bytes(const struct brig_model *m, struct brig_cells cells);
+
+/* Bytes of weights that a range of cells reads for one token: of experts only those that are used, on
+ * average. */
+uint64_t brig_slice_token_bytes(const struct brig_model *m, struct brig_cells cells);
 
 /* Describe a range of cells of an open model. Nothing in it points into the model. Release frees. */
 int brig_slice_build(struct brig_slice *ret, const struct brig_model *m, struct brig_cells cells,

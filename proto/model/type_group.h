@@ -1,7 +1,7 @@
 /*
  * The simple quantised types, for groups of any even number of columns: one f16 scale (and minimum), then the
  * integers. In the 4-bit types the low halves of the bytes are the first half of the columns, the high halves
- * the second. The numbers are rounded as ggml's reference does for 32 columns (MIT, docs/notices.md): every
+ * the second. The numbers are rounded as ggml's reference does for 32 columns: every
  * operation is one of f32, in this order.
  */
 #ifndef BRIG_PROTO_MODEL_TYPE_GROUP_H

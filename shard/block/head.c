@@ -15,8 +15,7 @@ static void norm_piece(void *ctx, unsigned thread, uint32_t i)
     struct brig_block *b = j->b;
     uint32_t hidden = b->desc->hidden;
     (void)thread;
-    b->setup.kernel->rms_norm(j->h + (size_t)j->rows[i] * hidden, b->output_norm, hidden, b->desc->norm_eps,
-                              b->norm.f + (size_t)i * hidden);
+    brig_row_norm(b, j->h + (size_t)j->rows[i] * hidden, b->output_norm, b->norm.f + (size_t)i * hidden);
     brig_acts_quantize(b, &b->norm, i, hidden);
 }
 

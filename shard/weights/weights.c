@@ -132,6 +132,22 @@ static uint32_t unit_cols(const struct brig_slice *slice, const struct brig_slic
     return (uint32_t)(width < t->cols ? width : t->cols);
 }
 
+static bool is_norm(enum brig_role role)
+{
+    switch (role) {
+    case BRIG_ROLE_ATTN_NORM:
+    case BRIG_ROLE_FFN_NORM:
+    case BRIG_ROLE_ATTN_Q_NORM:
+    case BRIG_ROLE_ATTN_K_NORM:
+    case BRIG_ROLE_ATTN_POST_NORM:
+    case BRIG_ROLE_FFN_POST_NORM:
+    case BRIG_ROLE_OUTPUT_NORM:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static int add_tensor(struct brig_weights *w, const struct brig_slice *slice,
                       const struct brig_slice_tensor *t, struct brig_fail *fail)
 {
@@ -153,6 +169,9 @@ static int add_tensor(struct brig_weights *w, const struct brig_slice *slice,
     if (e->vector == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for tensor %s of layer %u", name, t->layer);
     t->type->dequant(data, e->vector, t->cols);
+    if (slice->desc.norm == BRIG_NORM_RMS_PLUS_ONE && is_norm(t->role))
+        for (uint64_t i = 0; i < t->cols; i++)
+            e->vector[i] = 1.0f + e->vector[i];
     return 0;
 }
 

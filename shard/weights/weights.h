@@ -22,7 +22,8 @@ bool brig_weights_matrix(const struct brig_weights *w, enum brig_role role, uint
 /* The same for one expert of an expert's role, expert < n_experts. */
 bool brig_weights_expert(const struct brig_weights *w, enum brig_role role, uint32_t layer, uint32_t expert,
                          struct brig_matrix *ret);
-/* A vector as f32, converted once at mapping (norm weights, biases). NULL when the slice has none. */
+/* A vector as f32, converted once at mapping (norm weights, biases). Where the description has norms of
+ * 1 + w, the weight of a norm is that sum, one f32 addition. NULL when the slice has none. */
 const float *brig_weights_vector(const struct brig_weights *w, enum brig_role role, uint32_t layer);
 
 uint64_t brig_weights_mapped_bytes(const struct brig_weights *w); /* whole pages */
