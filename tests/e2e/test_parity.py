@@ -13,11 +13,6 @@ def listed(world, kind):
     return {line.split()[0] for line in world.good("list", kind).out.splitlines()}
 
 
-# Rows whose code is not there yet: this list is to become empty.
-WAITING = {"llama_llama3", "llama_yarn", "qwen2_window", "qwen2_yarn", "llama_yarn-gguf", "mixtral-gguf",
-           "mixtral-gguf-one_by_one"}
-
-
 @pytest.fixture(params=ROWS, ids=lambda row: row.id)
 def case(request, world, tmp_path):
     """(row, path of the model, reference), when this program has the family and the format."""
@@ -25,8 +20,6 @@ def case(request, world, tmp_path):
     for kind, name in (("families", row.family), ("formats", row.format)):
         if name not in listed(world, kind):
             pytest.skip("no %s among the %s of this program" % (name, kind))
-    if row.id in WAITING:
-        pytest.skip("waits for its code")
     made = tmp_path / "made"
     made.mkdir()
     path = row.model(made)
