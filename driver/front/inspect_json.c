@@ -49,6 +49,7 @@ static json_t *tensor_json(const struct brig_model *m, const struct brig_tensor 
     json_object_set_new(o, "file", brig_json_text(m->files[t->file].path, strlen(m->files[t->file].path)));
     json_object_set_new(o, "offset", whole(t->offset));
     json_object_set_new(o, "bytes", whole(t->bytes));
+    json_object_set_new(o, "beside_bytes", whole(brig_sides_bytes(&t->sides)));
     json_object_set_new(o, "role",
                         t->role == BRIG_ROLE_COUNT ? json_null() : json_string(brig_role_name(t->role)));
     bool of_layer = t->role < BRIG_ROLE_LAYER_COUNT;

@@ -22,12 +22,13 @@ void brig_inspect_hex(const uint8_t *bytes, size_t n, char *out)
 
 const char *brig_inspect_template(const struct brig_model *m)
 {
-    const struct brig_chat_message hello = {.role = "user", .text = "Hello"};
+    const struct brig_chat_template t = {m->vocab.chat_template, ""};
+    const struct brig_chat_message hello = {.role = {"user", 4}, .text = {"Hello", 5}};
     struct brig_buf out = {0};
     struct brig_fail unused;
     if (m->vocab.chat_template.len == 0)
         return "none";
-    int r = brig_chat_render(m->vocab.chat_template, &hello, 1, true, &out, &unused);
+    int r = brig_chat_render(&t, &m->vocab, &hello, 1, true, &out, &unused);
     brig_buf_release(&out);
     return r == 0 ? "known" : "unknown";
 }
@@ -105,10 +106,11 @@ static void print_tensors(const struct brig_model *m)
         for (unsigned d = t->n_dims; d-- > 0;) /* the fastest dimension is written last */
             n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%" PRIu64, n > 0 ? ", " : "[", t->dims[d]);
         put_text(t->name);
-        printf("%*s %-6s %s]%*s %4u %14" PRIu64 " %14" PRIu64 "%s\n",
-               t->name.len < 40 ? (int)(40 - t->name.len) : 0, "", t->type->name, shape,
-               n < 19 ? (int)(19 - n) : 0, "", t->file, t->offset, t->bytes,
-               t->role == BRIG_ROLE_COUNT ? "  (not used)" : "");
+        printf("%*s %-6s %s]%*s %4u %14" PRIu64 " %14" PRIu64, t->name.len < 40 ? (int)(40 - t->name.len) : 0,
+               "", t->type->name, shape, n < 19 ? (int)(19 - n) : 0, "", t->file, t->offset, t->bytes);
+        if (t->sides.group_cols != 0) /* scales and zeros of a packed matrix */
+            printf("  + %" PRIu64 " beside", brig_sides_bytes(&t->sides));
+        printf("%s\n", t->role == BRIG_ROLE_COUNT ? "  (not used)" : "");
     }
 }
 

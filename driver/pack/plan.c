@@ -41,6 +41,10 @@ static int choose(struct brig_pack_plan *p, struct brig_pack_item *item, struct 
     const struct brig_type *want = is_head(r->model, t) && r->head_quant != NULL ? r->head_quant : r->quant;
     item->type = t->type;
     item->bytes = t->bytes;
+    if (t->type->packing != NULL)
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
+                             "%s: tensor '%.*s' is %s, which a bundle does not hold: run it as it is",
+                             r->model->path, (int)t->name.len, t->name.ptr, t->type->name);
     if (want == NULL || want == t->type || !may_change(t))
         return 0;
     if (t->type->block_elems > 1 && !r->requantize)

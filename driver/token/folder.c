@@ -289,17 +289,26 @@ void brig_folder_close(struct brig_folder *f)
     brig_free(f);
 }
 
-int brig_folder_attach(struct brig_folder **ret, struct brig_model *m, struct brig_fail *fail)
-{
-    if (m->vocab.n_tokens > 0 || !brig_folder_is(m->path))
-        return 0;
-    int r = brig_folder_open(ret, m->path, fail);
-    if (r == 0)
-        m->vocab = (*ret)->vocab;
-    return r;
-}
-
 const struct brig_vocab *brig_folder_vocab(const struct brig_folder *f)
 {
     return &f->vocab;
+}
+
+int brig_folder_attach(struct brig_folder **ret, struct brig_model *m, struct brig_fail *fail)
+{
+    *ret = NULL;
+    if (m->vocab.n_tokens != 0 || m->n_files == 0)
+        return 0;
+    const char *slash = strrchr(m->files[0].path, '/');
+    char *path = slash != NULL ? brig_strndup(m->files[0].path, (size_t)(slash + 1 - m->files[0].path))
+                               : brig_strndup(".", 1);
+    int r = 0;
+    if (path == NULL)
+        r = brig_fail_set(fail, BRIG_ENOMEM, "%s: out of memory", m->path);
+    else if (brig_folder_is(path))
+        r = brig_folder_open(ret, path, fail);
+    if (r == 0 && *ret != NULL)
+        m->vocab = *brig_folder_vocab(*ret);
+    brig_free(path);
+    return r;
 }

@@ -21,8 +21,8 @@ void brig_folder_close(struct brig_folder *f); /* NULL allowed */
 /* Lives as long as *f. */
 const struct brig_vocab *brig_folder_vocab(const struct brig_folder *f);
 
-/* Give a model that was opened from a folder, and has no vocabulary of its own, the one of the folder. *ret
- * stays NULL when there is none to give; it must live as long as the model is used. */
+/* For a model without a vocabulary of its own: the one that lies beside its first file becomes m->vocab, and
+ * *ret must outlive m's use. *ret is NULL when the model has its own, or there is none. */
 int brig_folder_attach(struct brig_folder **ret, struct brig_model *m, struct brig_fail *fail);
 
 /* Is path such a folder, or a file of this name? Only looks at names. */

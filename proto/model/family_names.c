@@ -162,8 +162,8 @@ static int check_shape(const struct brig_model *m, const struct brig_tensor *t, 
                              t->dims[3], cols, rows);
     if (!brig_role_takes(t->role, t->type))
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                             "tensor '%.*s' has type %s: such a vector must be F32, F16 or BF16",
-                             (int)t->own_name.len, t->own_name.ptr, t->type->name);
+                             "tensor '%.*s' has type %s: it must be F32, F16 or BF16", (int)t->own_name.len,
+                             t->own_name.ptr, t->type->name);
     return 0;
 }
 
@@ -173,14 +173,19 @@ static int missing(const struct brig_model *m, const struct brig_role_name *name
 {
     char full[BRIG_OWN_NAME_BYTES], own[BRIG_OWN_NAME_BYTES];
     const char *star = strchr(name->name, '*');
+    int stem = (int)strcspn(name->name, "*");
     if (name->role >= BRIG_ROLE_LAYER_COUNT)
         snprintf(full, sizeof full, "%s", name->name);
     else if (star == NULL)
         snprintf(full, sizeof full, "blk.%u.%s", layer, name->name);
     else
-        snprintf(full, sizeof full, "blk.%u.%.*s%u%s", layer, (int)(star - name->name), name->name, expert,
-                 star + 1);
-    return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", brig_model_own_name(m, full, own));
+        snprintf(full, sizeof full, "blk.%u.%.*s%u%s", layer, stem, name->name, expert, star + 1);
+    const char *shown = brig_model_own_name(m, full, own);
+    if (star == NULL || shown != full)
+        return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%s' is missing", shown);
+    return brig_fail_set(fail, BRIG_EFORMAT,
+                         "tensor '%s' is missing (or all experts in one: 'blk.%u.%.*s_exps%s')", shown, layer,
+                         stem - 1, name->name, star + 1);
 }
 
 static int check_layer(const struct brig_model *m, uint32_t layer, const struct brig_role_name *names,
@@ -282,9 +287,8 @@ int brig_family_read_vector(const struct brig_model *m, const char *name, float 
                              "tensor '%s' has the shape %" PRIu64 " x %" PRIu64 ", %u numbers are wanted",
                              name, t->dims[0], t->dims[1], n);
     if (t->type->block_elems != 1 || t->bytes > sizeof bytes)
-        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                             "tensor '%s' has type %s: such a vector must be F32, F16 or BF16", name,
-                             t->type->name);
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED, "tensor '%s' has type %s: it must be F32, F16 or BF16",
+                             name, t->type->name);
     int r = brig_model_file_read(m->files[t->file].fd, bytes, (size_t)t->bytes, t->offset, fail);
     if (r == 0)
         t->type->dequant(bytes, ret, n);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "proto/base/mem.h"
-#include "proto/base/size.h"
+#include "proto/model/meta.h"
 
 #define MAX_TENSORS (1u << 20) /* after the splitting */
 #define NAME_BYTES  64u        /* of a part */
@@ -18,15 +18,41 @@ struct brig_part_names {
     char text[][NAME_BYTES];
 };
 
-static const struct brig_split *find(const struct brig_model *m, const struct brig_tensor *t,
-                                     const struct brig_split *splits, unsigned n, uint32_t *layer)
+/* What is split, and where not: a layer whose first part lies alone has them all so, whatever the others are
+ * called ("ffn_up" beside a "ffn_gate" is no gate and up). */
+struct plan {
+    const struct brig_model *m;
+    const struct brig_split *splits;
+    unsigned n;
+    uint8_t apart[BRIG_MAX_LAYERS]; /* bit i: of split i */
+};
+
+static void find_apart(struct plan *p)
+{
+    uint32_t layer;
+    struct brig_str rest;
+    for (unsigned t = 0; t < p->m->n_tensors; t++) {
+        if (!brig_family_layer_name(p->m->tensors[t].name, &layer, &rest) || layer >= p->m->desc.n_layers)
+            continue;
+        for (unsigned i = 0; i < p->n; i++) {
+            struct brig_str stem = brig_family_stem(p->splits[i].parts[0]);
+            struct brig_str start = {rest.ptr, stem.len}, end = {rest.ptr + stem.len, rest.len - stem.len};
+            if (!p->splits[i].stacked && rest.len > stem.len && brig_str_order(start, stem) == 0 &&
+                brig_str_eq(end, ".weight"))
+                p->apart[layer] |= (uint8_t)(1u << i);
+        }
+    }
+}
+
+static const struct brig_split *find(const struct plan *p, const struct brig_tensor *t, uint32_t *layer)
 {
     struct brig_str rest;
-    if (!brig_family_layer_name(t->name, layer, &rest) || *layer >= m->desc.n_layers)
+    if (!brig_family_layer_name(t->name, layer, &rest) || *layer >= p->m->desc.n_layers)
         return NULL;
-    for (unsigned i = 0; i < n; i++)
-        if (brig_str_eq(rest, splits[i].whole) && brig_desc_count(&m->desc, splits[i].parts[0], *layer) > 0)
-            return &splits[i];
+    for (unsigned i = 0; i < p->n; i++)
+        if (brig_str_eq(rest, p->splits[i].whole) && (p->apart[*layer] & 1u << i) == 0 &&
+            brig_desc_count(&p->m->desc, p->splits[i].parts[0], *layer) > 0)
+            return &p->splits[i];
     return NULL;
 }
 
@@ -53,6 +79,10 @@ static int check(const struct brig_model *m, const struct brig_tensor *t, const 
                  struct brig_fail *fail)
 {
     uint64_t rows = 0, depth = 1;
+    if (t->type->packing != NULL) /* its rows do not lie one by one */
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
+                             "tensor '%.*s' is %s and holds several matrices in one: that is not supported",
+                             (int)t->own_name.len, t->own_name.ptr, t->type->name);
     for (uint32_t i = 0; i < count_of(&m->desc, s); i++)
         rows += rows_of(&m->desc, s, i);
     if (s->stacked) {
@@ -64,8 +94,8 @@ static int check(const struct brig_model *m, const struct brig_tensor *t, const 
     return brig_fail_set(fail, BRIG_EFORMAT,
                          "tensor '%.*s' has the shape %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
                          ", the model needs %" PRIu64 " rows%s in each of %" PRIu64,
-                         (int)t->name.len, t->name.ptr, t->dims[0], t->dims[1], t->dims[2], t->dims[3], rows,
-                         s->stacked ? "" : " for all that it joins", depth);
+                         (int)t->own_name.len, t->own_name.ptr, t->dims[0], t->dims[1], t->dims[2],
+                         t->dims[3], rows, s->stacked ? "" : " for all that it joins", depth);
 }
 
 /* The parts of t into ret and names, [count] each. */
@@ -92,17 +122,16 @@ static void split(const struct brig_model *m, const struct brig_tensor *t, const
 }
 
 /* How many rows the table gets, and how many of them are parts. */
-static int count(const struct brig_model *m, const struct brig_split *splits, unsigned n, uint64_t *ret_all,
-                 uint64_t *ret_parts, struct brig_fail *fail)
+static int count(const struct plan *p, uint64_t *ret_all, uint64_t *ret_parts, struct brig_fail *fail)
 {
     uint64_t parts = 0, whole = 0;
-    for (unsigned i = 0; i < m->n_tensors; i++) {
+    for (unsigned i = 0; i < p->m->n_tensors; i++) {
         uint32_t layer;
-        const struct brig_split *s = find(m, &m->tensors[i], splits, n, &layer);
-        int r = s != NULL ? check(m, &m->tensors[i], s, fail) : 0;
+        const struct brig_split *s = find(p, &p->m->tensors[i], &layer);
+        int r = s != NULL ? check(p->m, &p->m->tensors[i], s, fail) : 0;
         if (r < 0)
             return r;
-        parts += s != NULL ? count_of(&m->desc, s) : 0;
+        parts += s != NULL ? count_of(&p->m->desc, s) : 0;
         whole += s == NULL;
     }
     *ret_all = whole + parts;
@@ -117,7 +146,9 @@ int brig_family_split(struct brig_model *m, const struct brig_split *splits, uns
                       struct brig_fail *fail)
 {
     uint64_t all, parts;
-    int r = count(m, splits, n, &all, &parts, fail);
+    struct plan plan = {.m = m, .splits = splits, .n = n};
+    find_apart(&plan);
+    int r = count(&plan, &all, &parts, fail);
     if (r < 0 || parts == 0)
         return r;
     struct brig_tensor *tensors = brig_alloc(all, sizeof *tensors);
@@ -130,7 +161,7 @@ int brig_family_split(struct brig_model *m, const struct brig_split *splits, uns
     unsigned at = 0, named = 0;
     for (unsigned i = 0; i < m->n_tensors; i++) {
         uint32_t layer;
-        const struct brig_split *s = find(m, &m->tensors[i], splits, n, &layer);
+        const struct brig_split *s = find(&plan, &m->tensors[i], &layer);
         if (s == NULL) {
             tensors[at++] = m->tensors[i];
             continue;

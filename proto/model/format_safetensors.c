@@ -25,10 +25,10 @@ static bool probe(const char *path, const uint8_t *head, size_t n)
     return found;
 }
 
-/* config.json into s->head and, parsed, *ret. */
-static int load_config(struct brig_st *s, json_t **ret, struct brig_fail *fail)
+/* A JSON file of the folder onto the end of s->head and, parsed, into *ret. */
+static int load_json(struct brig_st *s, const char *name, json_t **ret, struct brig_fail *fail)
 {
-    char *path = brig_st_path(s->folder, CONFIG);
+    char *path = brig_st_path(s->folder, name);
     uint64_t bytes;
     int fd = -1, r;
     if (path == NULL)
@@ -42,22 +42,47 @@ static int load_config(struct brig_st *s, json_t **ret, struct brig_fail *fail)
                           MAX_CONFIG_BYTES);
     else if (brig_buf_reserve(&s->head, bytes) < 0)
         r = brig_fail_set(fail, BRIG_ENOMEM, "no memory for its %" PRIu64 " bytes", bytes);
-    else if ((r = brig_model_file_read(fd, s->head.data, (size_t)bytes, 0, fail)) == 0)
-        r = brig_json_parse(ret, s->head.data, (size_t)bytes, fail);
+    char *text = s->head.data + s->head.len;
+    if (r == 0 && (r = brig_model_file_read(fd, text, (size_t)bytes, 0, fail)) == 0)
+        r = brig_json_parse(ret, text, (size_t)bytes, fail);
     close(fd);
     if (r == 0)
-        s->head.len = (size_t)bytes;
+        s->head.len += (size_t)bytes;
     return r;
+}
+
+/* Older quantisers say what they did in a file beside config.json. */
+static int read_quant(struct brig_st *s, struct brig_fail *fail)
+{
+    static const struct {
+        const char *name;
+        enum brig_hub_method method;
+    } files[] = {{"quantize_config.json", BRIG_HUB_GPTQ}, {"quant_config.json", BRIG_HUB_AWQ}};
+    int r = 0;
+    for (unsigned i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char *path = brig_st_path(s->folder, files[i].name);
+        bool found = path != NULL && access(path, F_OK) == 0;
+        brig_free(path);
+        if (!found || s->config.quant.method != BRIG_HUB_FLOATS)
+            continue;
+        json_t *quant = NULL;
+        if ((r = load_json(s, files[i].name, &quant, fail)) == 0)
+            r = brig_hub_quant_read(&s->config.quant, quant, files[i].method, fail);
+        json_decref(quant);
+        if (r < 0)
+            return brig_fail_prefix(fail, "%s", files[i].name);
+    }
+    return 0;
 }
 
 static int read_config(struct brig_st *s, struct brig_fail *fail)
 {
     json_t *config = NULL;
-    int r = load_config(s, &config, fail);
+    int r = load_json(s, CONFIG, &config, fail);
     if (r == 0)
         r = brig_hub_config_read(&s->config, config, fail);
     json_decref(config);
-    return r < 0 ? brig_fail_prefix(fail, "%s", CONFIG) : 0;
+    return r < 0 ? brig_fail_prefix(fail, "%s", CONFIG) : read_quant(s, fail);
 }
 
 static int read_headers(struct brig_st *s, struct brig_model *m, struct brig_fail *fail)
@@ -73,34 +98,39 @@ static int read_headers(struct brig_st *s, struct brig_model *m, struct brig_fai
     return r;
 }
 
-/* The tensor as families know it. */
-static int convert(struct brig_st *s, struct brig_tensor *t, const struct brig_st_tensor *from,
-                   const char *canonical, struct brig_fail *fail)
+static int set_plain(struct brig_tensor *t, const struct brig_st_tensor *from, struct brig_fail *fail)
 {
-    const struct brig_type *type = brig_type_by_name(from->dtype->name);
-    if (type == NULL)
+    t->type = brig_type_by_name(from->dtype->name);
+    if (t->type == NULL)
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,
                              "tensor '%.200s' has dtype %s, which is not supported (F32, F16 and BF16 are)",
                              from->name, from->dtype->name);
     if (from->n_dims < 1 || from->n_dims > 4 || from->bytes == 0)
         return brig_fail_set(fail, BRIG_EFORMAT, "tensor '%.200s' has %u dimensions and %" PRIu64 " bytes",
                              from->name, from->n_dims, from->bytes);
+    t->n_dims = from->n_dims;
+    for (uint32_t d = 0; d < from->n_dims; d++)
+        t->dims[from->n_dims - 1 - d] = from->dims[d];
+    return 0;
+}
+
+/* The tensor as families know it. */
+static int convert(struct brig_st *s, const struct brig_model *m, struct brig_tensor *t,
+                   const struct brig_st_tensor *from, enum brig_st_part part, const char *canonical,
+                   struct brig_fail *fail)
+{
     char *name = brig_strndup(canonical, strlen(canonical));
     if (name == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "no memory");
     s->names[s->n_names++] = name;
     *t = (struct brig_tensor){.name = {name, strlen(name)},
                               .own_name = {from->name, strlen(from->name)},
-                              .type = type,
-                              .n_dims = from->n_dims,
                               .dims = {1, 1, 1, 1},
                               .file = from->file,
                               .offset = from->offset,
                               .bytes = from->bytes,
                               .role = BRIG_ROLE_COUNT};
-    for (uint32_t d = 0; d < from->n_dims; d++)
-        t->dims[from->n_dims - 1 - d] = from->dims[d];
-    return 0;
+    return part == BRIG_ST_WORDS ? brig_st_take_packed(s, m, from, t, fail) : set_plain(t, from, fail);
 }
 
 struct placed {
@@ -114,26 +144,28 @@ static int by_order(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* The tensors of the text model into placed[n]. */
-static int translate(struct brig_st *s, struct placed *placed, unsigned *n, struct brig_fail *fail)
+/* One tensor of the files into placed[*n], unless it is none of the text model's. */
+static int translate(struct brig_st *s, const struct brig_model *m, const struct brig_st_tensor *from,
+                     struct placed *placed, unsigned *n, struct brig_fail *fail)
 {
-    const struct brig_hub_names *names = s->config.arch->names;
-    int r = 0;
-    for (unsigned i = 0; i < s->n && r == 0; i++) {
-        const struct brig_st_tensor *from = &s->tensors[i];
-        struct brig_hub_place place;
-        struct brig_str name = {from->name, strlen(from->name)};
-        enum brig_hub_fate fate = brig_hub_translate(names, s->base, name, &place);
-        if (fate == BRIG_HUB_UNKNOWN)
-            return brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                                 "tensor '%.200s' is not supported in this architecture (%s)", from->name,
-                                 s->config.arch->model_type);
-        if (fate == BRIG_HUB_LEFT || (s->config.tied && place.order == UINT64_MAX))
-            continue; /* with tie_word_embeddings an output table would be a copy, or not used */
-        placed[*n].order = place.order;
-        r = convert(s, &placed[*n].tensor, from, place.name, fail);
-        *n += r == 0;
-    }
+    struct brig_hub_place place;
+    char matrix[BRIG_HUB_NAME_BYTES];
+    enum brig_st_part part;
+    int r = brig_st_part_of(s, m, from, &part, matrix, fail);
+    if (r < 0 || part == BRIG_ST_BESIDE)
+        return r;
+    const char *own = part == BRIG_ST_WORDS ? matrix : from->name;
+    enum brig_hub_fate fate =
+        brig_hub_translate(s->config.arch->names, s->base, (struct brig_str){own, strlen(own)}, &place);
+    if (fate == BRIG_HUB_UNKNOWN)
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
+                             "tensor '%.200s' is not supported in this architecture (%s)", from->name,
+                             s->config.arch->model_type);
+    if (fate == BRIG_HUB_LEFT || (s->config.tied && place.order == UINT64_MAX))
+        return 0; /* with tie_word_embeddings an output table would be a copy, or not used */
+    placed[*n].order = place.order;
+    r = convert(s, m, &placed[*n].tensor, from, part, place.name, fail);
+    *n += r == 0;
     return r;
 }
 
@@ -152,8 +184,10 @@ static int make_tensors(struct brig_st *s, struct brig_model *m, struct brig_fai
     m->tensors = brig_alloc(s->n, sizeof *m->tensors);
     s->names = brig_alloc(s->n, sizeof *s->names);
     int r = placed != NULL && m->tensors != NULL && s->names != NULL
-                ? translate(s, placed, &n, fail)
+                ? 0
                 : brig_fail_set(fail, BRIG_ENOMEM, "no memory for %u tensors", s->n);
+    for (unsigned i = 0; i < s->n && r == 0; i++)
+        r = translate(s, m, &s->tensors[i], placed, &n, fail);
     if (r == 0 && n > 0)
         qsort(placed, n, sizeof *placed, by_order);
     for (unsigned i = 0; i < n && r == 0; i++)
@@ -263,7 +297,8 @@ static bool own_name(const struct brig_model *m, const char *name, char *ret, si
 
 const struct brig_format brig_format_safetensors = {
     .name = "safetensors",
-    .help = "folders as on the Hugging Face hub: config.json and safetensors files (F32, F16, BF16)",
+    .help =
+        "folders as on the Hugging Face hub: config.json and safetensors files (F32, F16, BF16, GPTQ, AWQ)",
     .probe = probe,
     .open = open_folder,
     .close = close_folder,

@@ -49,7 +49,7 @@ static int read_type(struct brig_tensor *t, struct brig_gguf_reader *r)
     if (e < 0)
         return e;
     t->type = brig_type_by_gguf(id);
-    if (t->type != NULL)
+    if (t->type != NULL && t->type->packing == NULL) /* GGUF has no scales beside a tensor */
         return 0;
     const char *name = brig_type_gguf_name(id);
     return brig_fail_set(

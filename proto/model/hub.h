@@ -81,6 +81,17 @@ struct brig_hub_arch {
 const struct brig_hub_arch *brig_hub_arch_of(struct brig_str model_type);
 const struct brig_hub_arch *brig_hub_arch_at(unsigned i); /* NULL after the last row */
 
+/* How the matrices of a quantised checkpoint are stored. */
+enum brig_hub_method { BRIG_HUB_FLOATS, BRIG_HUB_GPTQ, BRIG_HUB_AWQ };
+
+struct brig_hub_quant {
+    enum brig_hub_method method;
+    const char *type;    /* of the matrices: "GPTQ4" */
+    uint32_t group_cols; /* 0: one group for all columns */
+    uint32_t zero_bias;  /* packed.h */
+    bool act_order;      /* columns have groups of their own */
+};
+
 /* What config.json says. */
 struct brig_hub_config {
     const struct brig_hub_arch *arch;
@@ -90,6 +101,7 @@ struct brig_hub_config {
     bool untied;   /* config.json itself says that there is an output table */
     int attn_bias; /* 1: config.json says that there are biases, 0: that there are none, -1: nothing */
     int mlp_bias;  /* the same */
+    struct brig_hub_quant quant;
     struct brig_meta_make make; /* released by the caller */
 };
 
@@ -104,6 +116,11 @@ int brig_hub_rope(struct brig_hub_config *c, const json_t *config, struct brig_f
 int brig_hub_window(struct brig_hub_config *c, const json_t *config,
                     struct brig_fail *fail);                                               /* hub_layers.c */
 int brig_hub_moe(struct brig_hub_config *c, const json_t *config, struct brig_fail *fail); /* the same */
+
+/* From config.json's quantization_config, quantize_config.json (GPTQ) or quant_config.json (AWQ), parsed;
+ * `method` is what the last two are for, BRIG_HUB_FLOATS when the object itself says it (hub_quant.c). */
+int brig_hub_quant_read(struct brig_hub_quant *ret, const json_t *object, enum brig_hub_method method,
+                        struct brig_fail *fail);
 
 /* ---- names (hub_names.c) ---- */
 

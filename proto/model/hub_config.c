@@ -133,16 +133,14 @@ static int check_others(const json_t *config, struct brig_fail *fail)
     return 0;
 }
 
-static int check_quantised(const json_t *top, struct brig_fail *fail)
+static int read_quant(struct brig_hub_config *c, const json_t *top, struct brig_fail *fail)
 {
+    static const char *const key = "quantization_config";
     const json_t *q = NULL;
-    struct brig_str method = {"?", 1};
-    int r = brig_json_object(top, "quantization_config", &q, fail);
-    if (r <= 0 || (r = brig_json_str(q, "quant_method", &method, fail)) < 0)
-        return r;
-    return brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                         "quantization_config: weights quantised by '%.*s' are not supported",
-                         (int)(method.len < 64 ? method.len : 64), method.ptr);
+    int r = brig_json_object(top, key, &q, fail);
+    if (r == 1 && (r = brig_hub_quant_read(&c->quant, q, BRIG_HUB_FLOATS, fail)) < 0)
+        return brig_fail_prefix(fail, "%s", key);
+    return r;
 }
 
 static int read_said(const json_t *config, const char *key, int *ret, struct brig_fail *fail)
@@ -221,7 +219,7 @@ int brig_hub_config_read(struct brig_hub_config *c, const json_t *top, struct br
     brig_meta_put_str(&c->make, "general.architecture",
                       (struct brig_str){c->arch->arch, strlen(c->arch->arch)});
     brig_meta_put_bool(&c->make, "brigade.hub_layout", true);
-    if ((r = check_quantised(top, fail)) < 0 || (r = read_sizes(c, config, fail)) < 0 ||
+    if ((r = read_quant(c, top, fail)) < 0 || (r = read_sizes(c, config, fail)) < 0 ||
         (r = read_heads(c, config, fail)) < 0 || (r = read_norm(c, config, fail)) < 0 ||
         (r = check_activation(c, config, fail)) < 0 || (r = check_others(config, fail)) < 0 ||
         (r = read_presence(c, top, config, fail)) < 0 || (r = brig_hub_rope(c, config, fail)) < 0 ||

@@ -151,7 +151,8 @@ static int count(struct brig_model *m, struct brig_fail *fail)
             continue;
         uint64_t elems = t->dims[0];
         if (!brig_mul_u64(elems, t->dims[1], &elems) || !brig_add_u64(m->n_params, elems, &m->n_params) ||
-            !brig_add_u64(m->weights_bytes, t->bytes, &m->weights_bytes))
+            !brig_add_u64(m->weights_bytes, t->bytes, &m->weights_bytes) ||
+            !brig_add_u64(m->weights_bytes, brig_sides_bytes(&t->sides), &m->weights_bytes))
             return brig_fail_set(fail, BRIG_EFORMAT, "its tensors are larger than any file can be");
     }
     return 0;

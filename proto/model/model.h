@@ -12,6 +12,7 @@
 #include "proto/base/err.h"
 #include "proto/base/str.h"
 #include "proto/model/desc.h"
+#include "proto/model/packed.h"
 
 #define BRIG_IDENTITY_BYTES 32
 #define BRIG_MAX_FILES      1024u
@@ -36,9 +37,10 @@ struct brig_tensor {
     uint32_t file;    /* index into files */
     uint64_t offset;  /* in that file, any alignment */
     uint64_t bytes;
-    enum brig_role role; /* BRIG_ROLE_COUNT for a tensor that the family has no use for */
-    uint32_t layer;      /* for layer roles */
-    uint32_t expert;     /* for an expert's role */
+    struct brig_sides sides; /* of a packed type: its scales and what else lies beside the words */
+    enum brig_role role;     /* BRIG_ROLE_COUNT for a tensor that the family has no use for */
+    uint32_t layer;          /* for layer roles */
+    uint32_t expert;         /* for an expert's role */
 };
 
 struct brig_rules;

@@ -71,6 +71,21 @@ int brig_st_open_files(const struct brig_st *s, struct brig_model *m, json_t **r
 int brig_st_check_index(const struct brig_st *s, const struct brig_model *m, const json_t *index,
                         struct brig_fail *fail);
 
+/* What a tensor of the files is in a checkpoint whose matrices may be quantised as s->config.quant says. */
+enum brig_st_part {
+    BRIG_ST_WHOLE, /* a tensor by itself */
+    BRIG_ST_WORDS, /* the words of a packed matrix, which is called `name` */
+    BRIG_ST_BESIDE /* lies beside such words, or says nothing */
+};
+
+/* After brig_st_sort. name is written for WORDS. (safetensors_packed.c) */
+int brig_st_part_of(const struct brig_st *s, const struct brig_model *m, const struct brig_st_tensor *t,
+                    enum brig_st_part *ret, char name[BRIG_HUB_NAME_BYTES], struct brig_fail *fail);
+
+/* Type, shape and sides of the packed matrix that has these words into t, whose other members are set. */
+int brig_st_take_packed(const struct brig_st *s, const struct brig_model *m,
+                        const struct brig_st_tensor *words, struct brig_tensor *t, struct brig_fail *fail);
+
 /* "FOLDER/NAME" in new memory; NULL when there is none. */
 char *brig_st_path(const char *folder, const char *name);
 

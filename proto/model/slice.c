@@ -26,7 +26,7 @@ uint64_t brig_slice_cells_bytes(const struct brig_model *m, struct brig_cells ce
     struct brig_slice_place p = {.cell = cells.first};
     for (; brig_slice_settle(&m->desc, cells, &p); p.expert++) {
         const struct brig_tensor *t = tensor_at(m, &p);
-        sum += t != NULL ? t->bytes : 0;
+        sum += t != NULL ? t->bytes + brig_sides_bytes(&t->sides) : 0;
     }
     return sum;
 }
@@ -72,6 +72,7 @@ static void add_tensor(struct brig_slice *s, const struct brig_model *m, const s
         .file = t->file,
         .offset = t->offset,
         .bytes = t->bytes,
+        .sides = t->sides,
     };
 }
 

@@ -23,7 +23,8 @@ struct brig_slice_tensor {
     const struct brig_type *type;
     uint64_t rows, cols; /* a vector has rows 1 */
     uint32_t file;
-    uint64_t offset, bytes; /* bytes = rows * row bytes of the type */
+    uint64_t offset, bytes;  /* bytes = rows * row bytes of the type */
+    struct brig_sides sides; /* as the model's tensor has them */
 };
 
 struct brig_slice {

@@ -3,7 +3,11 @@
  *
  *   ["brigade-slice", version, identity (32 bytes),
  *    description (desc_wire.c), [first cell, last cell], [bytes of file 0, ...],
- *    [[role, layer, expert, type (ggml's number), rows, cols, file, offset, bytes], ...]]
+ *    [[role, layer, expert, type (ggml's number), rows, cols, file, offset, bytes, sides], ...]]
+ *
+ * where sides is [] or, for a packed type,
+ *
+ *   [columns of a group, zero bias, type of scales, then file, offset, bytes of scales, zeros and groups]
  *
  * Encoded by a launcher, decoded by a shard. The decoder takes nothing that
  * follows from something else on trust: sizes, places and the list of tensors are compared with the
@@ -22,9 +26,10 @@
 #include "proto/model/private.h"
 
 #define MAGIC          "brigade-slice"
-#define VERSION        3u
+#define VERSION        4u
 #define N_PARTS        7u
-#define N_TENSOR       9u
+#define N_TENSOR       9u /* numbers before the sides */
+#define N_SIDES        (3u + 3u * BRIG_SIDE_COUNT)
 #define MAX_FILE_BYTES ((uint64_t)1 << 62) /* so that ends and rounding up never overflow */
 
 /* ---- encode ---- */
@@ -41,14 +46,31 @@ static int pack_text(msgpack_packer *p, const char *s)
     return r != 0 ? r : msgpack_pack_str_body(p, s, n);
 }
 
+static int pack_sides(msgpack_packer *p, const struct brig_sides *s)
+{
+    if (s->group_cols == 0)
+        return msgpack_pack_array(p, 0);
+    uint64_t values[N_SIDES] = {s->group_cols, s->zero_bias, s->scale_type->gguf_id};
+    unsigned n = 3;
+    for (unsigned i = 0; i < BRIG_SIDE_COUNT; i++) {
+        values[n++] = s->side[i].file;
+        values[n++] = s->side[i].offset;
+        values[n++] = s->side[i].bytes;
+    }
+    int r = msgpack_pack_array(p, n);
+    for (unsigned i = 0; i < n && r == 0; i++)
+        r = msgpack_pack_uint64(p, values[i]);
+    return r;
+}
+
 static int pack_tensor(msgpack_packer *p, const struct brig_slice_tensor *t)
 {
     const uint64_t values[N_TENSOR] = {(uint64_t)t->role, t->layer, t->expert, t->type->gguf_id, t->rows,
                                        t->cols,           t->file,  t->offset, t->bytes};
-    int r = msgpack_pack_array(p, N_TENSOR);
+    int r = msgpack_pack_array(p, N_TENSOR + 1);
     for (unsigned i = 0; i < N_TENSOR && r == 0; i++)
         r = msgpack_pack_uint64(p, values[i]);
-    return r;
+    return r != 0 ? r : pack_sides(p, &t->sides);
 }
 
 int brig_slice_encode(const struct brig_slice *s, struct brig_buf *out)
@@ -136,6 +158,21 @@ static int decode_files(struct brig_unpack *u, struct brig_slice *s, struct brig
     return 0;
 }
 
+static int check_sides(const struct brig_slice *s, const struct brig_slice_tensor *t, struct brig_fail *fail)
+{
+    struct brig_fail own;
+    int r = brig_sides_check(&t->sides, t->type, t->rows, t->cols, &own);
+    for (unsigned i = 0; r == 0 && i < BRIG_SIDE_COUNT; i++) {
+        const struct brig_side *side = &t->sides.side[i];
+        if (side->bytes != 0 && (side->file >= s->n_files ||
+                                 !brig_range_ok(side->offset, side->bytes, s->file_bytes[side->file])))
+            r = brig_fail_set(&own, BRIG_EPROTO, "what lies beside it lies outside of its file");
+    }
+    return r < 0 ? brig_fail_set(fail, BRIG_EPROTO, "slice description: %s of layer %u: %s",
+                                 brig_role_name(t->role), t->layer, own.text)
+                 : 0;
+}
+
 static int check_tensor(const struct brig_slice *s, const struct brig_slice_tensor *t, struct brig_fail *fail)
 {
     uint64_t rows, cols, bytes;
@@ -147,16 +184,38 @@ static int check_tensor(const struct brig_slice *s, const struct brig_slice_tens
     if (t->file >= s->n_files || !brig_range_ok(t->offset, t->bytes, s->file_bytes[t->file]))
         return brig_fail_set(fail, BRIG_EPROTO, "slice description: %s of layer %u lies outside of its file",
                              brig_role_name(t->role), t->layer);
-    return 0;
+    return check_sides(s, t, fail);
+}
+
+/* Whether they are those of the type is seen later. */
+static bool decode_sides(struct brig_unpack *u, struct brig_sides *s)
+{
+    uint32_t n, scale_type;
+    if (!brig_unpack_array(u, &n) || (n != 0 && n != N_SIDES))
+        return false;
+    *s = (struct brig_sides){0};
+    if (n == 0)
+        return true;
+    if (!brig_unpack_u32(u, &s->group_cols) || !brig_unpack_u32(u, &s->zero_bias) ||
+        !brig_unpack_u32(u, &scale_type) || (s->scale_type = brig_type_by_gguf(scale_type)) == NULL)
+        return false;
+    for (unsigned i = 0; i < BRIG_SIDE_COUNT; i++) {
+        struct brig_side *side = &s->side[i];
+        if (!brig_unpack_u32(u, &side->file) || !brig_unpack_u64(u, &side->offset) ||
+            !brig_unpack_u64(u, &side->bytes))
+            return false;
+    }
+    return true;
 }
 
 static int decode_tensor(struct brig_unpack *u, struct brig_slice_tensor *t, struct brig_fail *fail)
 {
     uint32_t n, role, type;
-    if (!brig_unpack_array(u, &n) || n != N_TENSOR || !brig_unpack_u32(u, &role) ||
+    if (!brig_unpack_array(u, &n) || n != N_TENSOR + 1 || !brig_unpack_u32(u, &role) ||
         !brig_unpack_u32(u, &t->layer) || !brig_unpack_u32(u, &t->expert) || !brig_unpack_u32(u, &type) ||
         !brig_unpack_u64(u, &t->rows) || !brig_unpack_u64(u, &t->cols) || !brig_unpack_u32(u, &t->file) ||
-        !brig_unpack_u64(u, &t->offset) || !brig_unpack_u64(u, &t->bytes) || role >= BRIG_ROLE_COUNT)
+        !brig_unpack_u64(u, &t->offset) || !brig_unpack_u64(u, &t->bytes) || !decode_sides(u, &t->sides) ||
+        role >= BRIG_ROLE_COUNT)
         return malformed(fail, "a tensor is malformed");
     t->role = (enum brig_role)role;
     t->type = brig_type_by_gguf(type);

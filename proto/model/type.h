@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct brig_packing;
+
 enum brig_type_id {
 #define BRIG_TYPE(id, object) BRIG_TYPE_##id,
 #include "proto/model/type.def"
@@ -26,6 +28,9 @@ struct brig_type {
     /* Columns that share one scale in an integer product with int8 activations (docs/arithmetic.md, Group); 0
      * when the type has no integer product and is always computed as floats. */
     uint32_t group;
+    /* How integers lie in words that rows share (packed.h); a type that has it has no dequant of its own.
+     * NULL for all whose rows lie one by one. */
+    const struct brig_packing *packing;
     /* n_elems (a multiple of block_elems) from src (any alignment) to dst f32, exactly as the format defines.
      */
     void (*dequant)(const void *src, float *dst, size_t n_elems);

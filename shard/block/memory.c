@@ -39,6 +39,20 @@ static void cut_acts(struct cutter *c, struct brig_acts *x, bool exact, uint64_t
     x->sum = cut(c, rows, cols / 16, sizeof *x->sum);
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Columns of all matrices that one run of products multiplies a row with, at most: qkv; gate and up of all
+ * experts that are used; what leads back. */
+static uint64_t visited_cols(const struct brig_desc *d)
+{
+    uint64_t used = d->n_experts > 0 ? d->n_experts_used : 1, attn = (uint64_t)d->n_heads * d->head_dim;
+    uint64_t most = larger((uint64_t)3 * d->hidden, 2 * used * d->hidden);
+    return larger(larger(most, attn), larger(d->ffn, used * d->expert_ffn));
+}
+
 static void cut_routing(struct brig_block *b, struct cutter *c)
 {
     const struct brig_desc *d = b->desc;
@@ -65,6 +79,7 @@ static void cut_all(struct brig_block *b, struct cutter *c)
     uint64_t used = (uint64_t)d->n_experts_used * d->expert_ffn, mlp = d->ffn > used ? d->ffn : used;
     bool exact = b->setup.exact;
     cut_acts(c, &b->norm, exact, rows, d->hidden);
+    b->visits = cut(c, rows, visited_cols(d), sizeof(float));
     if (b->output_norm.weight != NULL)
         b->logits = cut(c, BRIG_HEAD_ROWS, d->vocab, sizeof(float));
     if (b->n_layers == 0)

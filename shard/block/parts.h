@@ -81,6 +81,7 @@ struct brig_block {
     float *q, *k, *v;      /* [rows_cap, heads * head_dim], [rows_cap, kv heads * head_dim] twice */
     float *gate, *up;      /* [rows_cap, mlp]: ffn, or expert_ffn for each expert used if that is more */
     float *y;              /* [rows_cap, hidden] what a residual branch adds */
+    float *visits;         /* activations that visit.c has gathered for one run of products */
     struct brig_routing routing;  /* all NULL without experts */
     float *logits;                /* [BRIG_HEAD_ROWS, vocab], NULL without a head */
     struct brig_turns turns[2];   /* of most layers; of windowed ones with a base of their own */
@@ -111,6 +112,11 @@ struct brig_act brig_acts_for(const struct brig_block *b, const struct brig_matr
                               const struct brig_acts *x, uint32_t first_row, uint32_t n_rows);
 /* product.c: any number of products, n >= 1, each of its own input, in one run of the team. */
 void brig_tasks_run(struct brig_block *b, struct brig_task *tasks, unsigned n);
+
+/* visit.c: when w visits its columns in an order of its own, x is gathered into that order, *used floats from
+ * the start of b->visits on, and *used moves on. Only for a matrix that is computed as floats, as all those
+ * are. */
+void brig_acts_visit(struct brig_block *b, const struct brig_matrix *w, struct brig_act *x, size_t *used);
 
 /* What a residual branch still needs when its last product lies in b->y. */
 struct brig_branch {

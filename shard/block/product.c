@@ -67,11 +67,13 @@ void brig_tasks_run(struct brig_block *b, struct brig_task *tasks, unsigned n)
 {
     uint64_t rows = 0;
     uint32_t pieces = 0;
+    size_t visited = 0;
     for (unsigned i = 0; i < n; i++)
         rows += tasks[i].w.rows;
     struct job j = {b->setup.kernel, n, rows_of_piece(rows, b->n_threads), tasks};
     for (unsigned i = 0; i < n; i++) {
         tasks[i].first_piece = pieces;
+        brig_acts_visit(b, &tasks[i].w, &tasks[i].x, &visited);
         pieces += (uint32_t)((tasks[i].w.rows + j.piece_rows - 1) / j.piece_rows);
     }
     brig_team_run(b->setup.team, pieces, piece_main, &j);

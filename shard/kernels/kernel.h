@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/model/packed.h"
 #include "proto/model/type.h"
 
 #define BRIG_ACT_GROUP 32u  /* columns that share one activation scale */
@@ -24,6 +25,10 @@ struct brig_matrix {
     const void *data; /* [rows, row_bytes] */
     uint64_t rows, cols, row_bytes;
     uint32_t unit_cols; /* columns of one unit; a multiple of the block, or cols: then one unit */
+    /* A packed type: how its words, which data points at, become weights. Its columns are counted in the
+     * order that they are visited in; the activations of a product lie in that order too. NULL: not packed.
+     */
+    const struct brig_packed *packed;
 };
 
 /* Activations of n_rows rows, in one of two forms: quantised (q != NULL) or f32. Rows are contiguous. */

@@ -27,6 +27,8 @@ struct mapping {
 struct entry {
     struct brig_matrix matrix; /* type NULL: the slice has none */
     float *vector;             /* rows 1 only: its numbers as f32 */
+    struct brig_packed packed; /* what matrix.packed points at */
+    uint32_t *order, *starts;  /* that packed borrows */
 };
 
 struct brig_weights {
@@ -105,22 +107,28 @@ static int map_ranges(struct brig_weights *w, const struct brig_slice *slice, co
     return r;
 }
 
-static const uint8_t *address(const struct brig_weights *w, const struct brig_slice_tensor *t)
+static const uint8_t *address(const struct brig_weights *w, uint32_t file, uint64_t offset, uint64_t bytes)
 {
     for (unsigned i = 0; i < w->n_mappings; i++) {
         const struct brig_range *r = &w->mappings[i].range;
-        if (t->file == r->file && t->offset >= r->offset &&
-            brig_range_ok(t->offset - r->offset, t->bytes, r->bytes))
-            return w->mappings[i].map + (t->offset - r->offset);
+        if (file == r->file && offset >= r->offset && brig_range_ok(offset - r->offset, bytes, r->bytes))
+            return w->mappings[i].map + (offset - r->offset);
     }
     return NULL;
+}
+
+static const uint8_t *side_address(const struct brig_weights *w, const struct brig_slice_tensor *t,
+                                   enum brig_side_id id)
+{
+    const struct brig_side *side = &t->sides.side[id];
+    return address(w, side->file, side->offset, side->bytes);
 }
 
 /* The columns of one chain of additions (docs/arithmetic.md, Unit). */
 static uint32_t unit_cols(const struct brig_slice *slice, const struct brig_slice_tensor *t)
 {
     const struct brig_desc *d = &slice->desc;
-    if (t->role != BRIG_ROLE_ATTN_OUT)
+    if (t->role != BRIG_ROLE_ATTN_OUT || t->sides.side[BRIG_SIDE_GROUPS].bytes != 0)
         return t->cols < BRIG_UNIT_COLS ? (uint32_t)t->cols : BRIG_UNIT_COLS;
     /* The query heads of one KV head, joined with neighbours up to whole blocks and activation groups. */
     uint64_t group = (uint64_t)(d->n_heads / d->n_kv_heads) * d->head_dim;
@@ -130,6 +138,52 @@ static uint32_t unit_cols(const struct brig_slice *slice, const struct brig_slic
     while (width % grain != 0 && width < t->cols)
         width += group;
     return (uint32_t)(width < t->cols ? width : t->cols);
+}
+
+/* The order of visits is kept apart from the file, which may change under us. */
+static int sort_columns(struct entry *e, const struct brig_slice_tensor *t, const uint8_t *groups,
+                        struct brig_fail *fail)
+{
+    uint32_t n_groups = e->packed.n_groups;
+    e->order = brig_alloc(t->cols, sizeof *e->order);
+    e->starts = brig_alloc((size_t)n_groups + 1, sizeof *e->starts);
+    if (e->order == NULL || e->starts == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the order of columns");
+    int64_t bad = brig_packed_sort(groups, (uint32_t)t->cols, n_groups, e->order, e->starts);
+    if (bad >= 0)
+        return brig_fail_set(fail, BRIG_EFORMAT, "the group of column %lld is not one of the %u",
+                             (long long)bad, n_groups);
+    e->packed.order = e->order;
+    e->packed.starts = e->starts;
+    return 0;
+}
+
+static int add_packed(const struct brig_weights *w, struct entry *e, const struct brig_slice_tensor *t,
+                      struct brig_fail *fail)
+{
+    int r = brig_sides_check(&t->sides, t->type, t->rows, t->cols, fail);
+    if (r < 0)
+        return r;
+    bool ordered = t->sides.side[BRIG_SIDE_GROUPS].bytes != 0;
+    const uint8_t *scales = side_address(w, t, BRIG_SIDE_SCALES),
+                  *zeros = side_address(w, t, BRIG_SIDE_ZEROS);
+    const uint8_t *groups = ordered ? side_address(w, t, BRIG_SIDE_GROUPS) : NULL;
+    if (scales == NULL || zeros == NULL || (ordered && groups == NULL))
+        return brig_fail_set(fail, BRIG_EFORMAT, "what lies beside it does not belong to this slice");
+    e->packed = (struct brig_packed){
+        .packing = t->type->packing,
+        .scale_type = t->sides.scale_type,
+        .words = e->matrix.data,
+        .scales = scales,
+        .zeros = zeros,
+        .rows = t->rows,
+        .cols = t->cols,
+        .group_cols = t->sides.group_cols,
+        .zero_bias = t->sides.zero_bias,
+        .n_groups = (uint32_t)brig_packed_groups(t->cols, t->sides.group_cols),
+    };
+    e->matrix.packed = &e->packed;
+    return ordered ? sort_columns(e, t, groups, fail) : 0;
 }
 
 static bool is_norm(enum brig_role role)
@@ -152,7 +206,7 @@ static int add_tensor(struct brig_weights *w, const struct brig_slice *slice,
                       const struct brig_slice_tensor *t, struct brig_fail *fail)
 {
     struct entry *e = find(w, t->role, t->layer, t->expert);
-    const uint8_t *data = address(w, t);
+    const uint8_t *data = address(w, t->file, t->offset, t->bytes);
     const char *name = brig_role_name(t->role);
     if (e == NULL || data == NULL || t->rows == 0 || t->cols == 0 || t->cols > UINT32_MAX)
         return brig_fail_set(fail, BRIG_EFORMAT, "tensor %s of layer %u does not belong to this slice", name,
@@ -163,6 +217,10 @@ static int add_tensor(struct brig_weights *w, const struct brig_slice *slice,
                                      .cols = t->cols,
                                      .row_bytes = t->bytes / t->rows,
                                      .unit_cols = unit_cols(slice, t)};
+    if (t->type->packing != NULL) {
+        int r = add_packed(w, e, t, fail);
+        return r < 0 ? brig_fail_prefix(fail, "tensor %s of layer %u", name, t->layer) : 0;
+    }
     if (t->rows > 1)
         return 0;
     e->vector = brig_alloc(t->cols, sizeof *e->vector);
@@ -212,8 +270,11 @@ void brig_weights_unmap(struct brig_weights *w)
         return;
     for (unsigned i = 0; i < w->n_mappings; i++)
         munmap(w->mappings[i].map, w->mappings[i].range.bytes);
-    for (size_t i = 0; i < w->n_entries; i++)
+    for (size_t i = 0; i < w->n_entries; i++) {
         brig_free(w->entries[i].vector);
+        brig_free(w->entries[i].order);
+        brig_free(w->entries[i].starts);
+    }
     brig_free(w->mappings);
     brig_free(w->entries);
     brig_free(w);

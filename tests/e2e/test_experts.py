@@ -118,3 +118,12 @@ def test_inspect_shows_them(world):
     plain = world.good("inspect", kit.fixture()).out
     assert "expert" not in plain and "q and k norm" not in plain
     assert json.loads(world.good("inspect", kit.fixture(), "--json").out)["desc"]["experts"] is None
+
+
+@pytest.mark.parametrize("name", ("phi3/hub", "olmoe/q4_0.gguf"))
+def test_a_bundle_holds_the_parts(world, name):
+    """Joined and stacked tensors are written apart, and read so."""
+    model, bundle = FIXTURES / name, world.folder / "bundle"
+    world.good("pack", model, bundle, "--shards", "2", "-q")
+    for args in (("--exact",), ("--shards", "3")):
+        assert logits(world, bundle, IDS, *args).tobytes() == logits(world, model, IDS, *args).tobytes()

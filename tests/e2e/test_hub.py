@@ -1,4 +1,5 @@
 """Folders as on the Hugging Face hub: the numbers of the reference, whatever the files, and clear refusals."""
+import gzip
 import json
 import os
 import random
@@ -160,6 +161,38 @@ def test_inspect(world):
     assert names.index("blk.1.ffn_down.weight") + 1 == names.index("blk.2.attn_norm.weight")
     text = world.good("inspect", folder).out
     assert "safetensors" in text and "llama.attention.head_count = 6" in text
+
+
+def with_tokenizer(folder):
+    """The tokenizer that the GGUF fixture has too."""
+    source = FIXTURES / "tokenizers" / "tiny_bpe517"
+    (folder / "tokenizer.json").write_bytes(gzip.decompress((source / "tokenizer.json.gz").read_bytes()))
+    shutil.copyfile(source / "tokenizer_config.json", folder / "tokenizer_config.json")
+    return folder
+
+
+def test_text_in_and_out(world):
+    folder = with_tokenizer(llama(world, files=2))
+    options = ("-p", "Why is the sky blue?", "--temp", "0", "-n", "24", "--exact")
+    for more in ((), ("--raw", "--ignore-eos")):
+        want = world.stats(fixture("f32"), *options, *more)
+        got = world.stats(folder, *options, *more)
+        assert got["ids"] == want["ids"] and got["prompt_tokens"] == want["prompt_tokens"] > 4
+    text = "a  line, naïve & long\n"
+    for model in (folder, folder / "model-00002-of-00002.safetensors"):
+        assert world.good("tokenize", model, input=text).out == world.good("tokenize", fixture("f32"), input=text).out
+    vocab = json.loads(world.good("inspect", folder, "--json").out)["vocab"]
+    assert vocab["n_tokens"] == 517 and vocab["eos"] == 2
+
+
+def test_a_folder_without_tokenizer_says_so(world):
+    folder = llama(world)
+    for verb in (("run", "-p", "x"), ("tokenize",)):
+        refused(world, folder, "no tokenizer", verb=verb)
+    (folder / "tokenizer.json").write_text("{")
+    for verb in (("run", "-p", "x"), ("tokenize",), ("inspect",)):
+        refused(world, folder, "tokenizer.json", verb=verb)
+    logits(world, folder, [1, 2])  # needs none
 
 
 def test_an_output_table_beside_a_tied_one_is_not_read(world):

@@ -307,9 +307,23 @@ static void joined_projections_are_taken_apart(void **state)
     k = phi3(1);
     maker_drop_tensor(k, "blk.0.attn_qkv.weight");
     refuse(k, "'blk.0.attn_q.weight' is missing");
+    k = phi3(2); /* one layer as a program may write it: all apart */
+    maker_drop_tensor(k, "blk.1.attn_qkv.weight");
+    maker_add(k, "blk.1.attn_q.weight", Q8_0, 32, 32);
+    maker_add(k, "blk.1.attn_k.weight", Q8_0, 32, 16);
+    maker_add(k, "blk.1.attn_v.weight", Q8_0, 32, 16);
+    maker_tensor(k, "blk.1.ffn_up.weight")->dims[1] = 64;
+    maker_add(k, "blk.1.ffn_gate.weight", Q8_0, 32, 64);
+    m = open_ok(k);
+    assert_true(brig_model_tensor(m, BRIG_ROLE_FFN_UP, 1)->offset <
+                brig_model_tensor(m, BRIG_ROLE_FFN_GATE, 1)->offset);
+    brig_model_close(m);
+    k = phi3(1);
+    maker_add(k, "blk.0.attn_q.weight", Q8_0, 32, 32);
+    refuse(k, "'blk.0.attn_qkv.weight' is not supported");
     k = phi3(1);
     maker_add(k, "blk.0.attn_k.weight", Q8_0, 32, 16);
-    refuse(k, "'blk.0.attn_k.weight' have the same place");
+    refuse(k, "have the same place");
     k = phi3(1);
     maker_set_u32(k, "phi3.attention.head_count", UINT32_MAX);
     refuse(k, "attention heads");
