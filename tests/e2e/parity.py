@@ -1,8 +1,10 @@
 """The rows of the gate: each family x format x stored type that there is a reference for.
 
-A row is one line in ROWS; docs/models.md is made from them too. References are of three kinds:
+A row is one line in ROWS; docs/models.md is made from them too. References:
     hub      tests/fixtures/<family>/hub: logits, hidden states and ids of Hugging Face's transformers
     variant  tests/fixtures/variants/<name>.npz: the same, of a model that make_variants.py makes again
+    type     a model of blocks of that type, made by make_types.py, and numpy_forward.py on the values that they stand for
+    gptq     a model of make_gptq_awq.py (GPTQ, AWQ), and numpy_forward.py on the same as floats
     gguf     tests/fixtures/<family>/<type>.*: logits and ids of the dequantised file, kept; hidden states from
              tests/fixtures/numpy_forward.py as the test runs
 """
@@ -17,6 +19,8 @@ import numpy as np
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures"
 sys.path.insert(0, str(FIXTURES))
 import make_gguf  # noqa: E402
+import make_gptq_awq  # noqa: E402
+import make_types  # noqa: E402
 import make_variants  # noqa: E402
 import numpy_forward  # noqa: E402
 
@@ -31,10 +35,20 @@ class Reference:
     hidden: np.ndarray
 
 
+def computed(model, n_greedy=16):
+    """By numpy, as the test runs."""
+    ids = [1] + [int(i) for i in np.random.RandomState(5).randint(3, 96, size=17)]
+    forward = numpy_forward.Forward(model)
+    hidden, logits = forward.feed(ids)
+    greedy, margins = forward.greedy(logits[-1], n_greedy)
+    assert min(margins) > 4 * LOGITS, min(margins)  # else the tokens say nothing
+    return Reference(ids, greedy, logits, hidden)
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     family: str  # as `brigade list families` has it
-    kind: str  # hub, variant or gguf
+    kind: str  # of reference
     name: str  # folder, variant, or folder/file
     stored: str = "F32"
     shows: str = ""  # what beside the family
@@ -46,7 +60,7 @@ class Row:
     def format(self):
         if self.packed is not None:
             return "bundle"
-        return "gguf" if self.kind == "gguf" or self.gguf is not None else "safetensors"
+        return "gguf" if self.kind in ("gguf", "type") or self.gguf is not None else "safetensors"
 
     @property
     def id(self):
@@ -58,6 +72,12 @@ class Row:
         """The path to run (packed: to pack); what has to be made is made in folder."""
         if self.kind == "gguf":
             return FIXTURES / (self.name + ".gguf")
+        if self.kind == "type":
+            make_types.make(self.stored, folder / "made.gguf")
+            return folder / "made.gguf"
+        if self.kind == "gptq":
+            make_gptq_awq.make(folder, self.name)
+            return folder / self.name
         source = make_variants.make(folder, self.name) if self.kind == "variant" else FIXTURES / self.name / "hub"
         if self.gguf is not None:
             return make_gguf.make(source, folder / "made.gguf", self.gguf)
@@ -74,6 +94,10 @@ class Row:
         if self.kind == "variant":
             z = np.load(FIXTURES / "variants" / (self.name + ".npz"))
             return Reference(z["ids"].tolist(), z["greedy"].tolist(), z["logits"], z["hidden"])
+        if self.kind == "type":
+            return computed(make_types.make(self.stored, model))
+        if self.kind == "gptq":
+            return computed(numpy_forward.open_model(str(model) + "-f32", 64))
         stem = self.name if self.kind == "gguf" else self.name + "/hub"
         ref = json.loads((FIXTURES / (stem + ".ref.json")).read_text())
         ids, hidden = ref["prompt_ids"], FIXTURES / (stem + ".hidden.npy")
@@ -134,4 +158,12 @@ ROWS = [
     Row("phi3", "variant", "phi3_long", gguf=(), shows="longrope, long factors"),
     *both("gpt-neo", "gptneo", shows="alternating window"),
     Row("gpt-neo", "variant", "gptneo_wide", shows="intermediate_size, another pattern"),
+    *(Row("gemma3", "type", "type/" + t, stored=t) for t in make_types.NUMBERS),
+    Row("llama", "gptq", "gptq4_act", stored="GPTQ4", shows="act-order"),
+    Row("llama", "gptq", "gptq4_plain", stored="GPTQ4"),
+    Row("qwen2", "gptq", "gptq8_v2", stored="GPTQ8"),
+    Row("qwen2", "gptq", "gptq8_act", stored="GPTQ8", shows="act-order"),
+    Row("llama", "gptq", "awq4", stored="AWQ4"),
+    Row("llama", "gptq", "awq4_old", stored="AWQ4"),
+    Row("mixtral", "gptq", "gptq4_mixtral", stored="GPTQ4", shows="act-order"),
 ]
