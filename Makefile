@@ -78,6 +78,7 @@ $(B)/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_DRIVER) $(LIBS_PROTO)
+# Without libshard: clang-14 does not know all names of instruction sets in its kernels.
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_DRIVER) $(LIBS_PROTO)

@@ -183,7 +183,8 @@ const struct brig_verb brig_verb_tokenize = {
     .usage = "MODEL [--json] [--no-special] [--decode] < TEXT | MODEL --messages FILE [--text]",
     .about = "Prints the ids of the bytes on standard input, all of them: a final newline counts, and no\n"
              "beginning-of-text token is added. With --decode ids (white space, commas or a JSON list\n"
-             "between them) become text.\n"
+             "between them) become text. MODEL may be a folder that holds only tokenizer.json and its\n"
+             "companions, or that file. --no-special makes plain text of control tokens.\n"
              "\n"
              "With --messages the text is a conversation in the chat template of the model: a JSON list of\n"
              "messages ([{\"role\": \"user\", \"content\": \"Hi\"}]), or an object with messages, tools,\n"

@@ -4,9 +4,9 @@ A row is one line in ROWS; docs/models.md is made from them too. References:
     hub      tests/fixtures/<family>/hub: logits, hidden states and ids of Hugging Face's transformers
     variant  tests/fixtures/variants/<name>.npz: the same, of a model that make_variants.py makes again
     type     a model of blocks of that type, made by make_types.py, and numpy_forward.py on the values that they stand for
-    gptq     a model of make_gptq_awq.py (GPTQ, AWQ), and numpy_forward.py on the same as floats
     gguf     tests/fixtures/<family>/<type>.*: logits and ids of the dequantised file, kept; hidden states from
              tests/fixtures/numpy_forward.py as the test runs
+    ints     a GPTQ or AWQ checkpoint that make_gptq_awq.py makes: numpy_forward.py of its weights as floats, then too
 """
 import dataclasses
 import json
@@ -35,9 +35,11 @@ class Reference:
     hidden: np.ndarray
 
 
-def computed(model, n_greedy=16):
+IDS = [1, 34, 78, 12, 51, 90, 12, 51, 7, 66, 23, 95, 40, 3, 78, 12, 84, 29]
+
+
+def computed(model, ids=IDS, n_greedy=12):
     """By numpy, as the test runs."""
-    ids = [1] + [int(i) for i in np.random.RandomState(5).randint(3, 96, size=17)]
     forward = numpy_forward.Forward(model)
     hidden, logits = forward.feed(ids)
     greedy, margins = forward.greedy(logits[-1], n_greedy)
@@ -75,9 +77,8 @@ class Row:
         if self.kind == "type":
             make_types.make(self.stored, folder / "made.gguf")
             return folder / "made.gguf"
-        if self.kind == "gptq":
-            make_gptq_awq.make(folder, self.name)
-            return folder / self.name
+        if self.kind == "ints":
+            return make_gptq_awq.make(folder, self.name)
         source = make_variants.make(folder, self.name) if self.kind == "variant" else FIXTURES / self.name / "hub"
         if self.gguf is not None:
             return make_gguf.make(source, folder / "made.gguf", self.gguf)
@@ -96,8 +97,8 @@ class Row:
             return Reference(z["ids"].tolist(), z["greedy"].tolist(), z["logits"], z["hidden"])
         if self.kind == "type":
             return computed(make_types.make(self.stored, model))
-        if self.kind == "gptq":
-            return computed(numpy_forward.open_model(str(model) + "-f32", 64))
+        if self.kind == "ints":
+            return computed(numpy_forward.open_model(make_gptq_awq.floats(model), 64), make_gptq_awq.IDS)
         stem = self.name if self.kind == "gguf" else self.name + "/hub"
         ref = json.loads((FIXTURES / (stem + ".ref.json")).read_text())
         ids, hidden = ref["prompt_ids"], FIXTURES / (stem + ".hidden.npy")
@@ -159,11 +160,11 @@ ROWS = [
     *both("gpt-neo", "gptneo", shows="alternating window"),
     Row("gpt-neo", "variant", "gptneo_wide", shows="intermediate_size, another pattern"),
     *(Row("gemma3", "type", "type/" + t, stored=t) for t in make_types.NUMBERS),
-    Row("llama", "gptq", "gptq4_act", stored="GPTQ4", shows="act-order"),
-    Row("llama", "gptq", "gptq4_plain", stored="GPTQ4"),
-    Row("qwen2", "gptq", "gptq8_v2", stored="GPTQ8"),
-    Row("qwen2", "gptq", "gptq8_act", stored="GPTQ8", shows="act-order"),
-    Row("llama", "gptq", "awq4", stored="AWQ4"),
-    Row("llama", "gptq", "awq4_old", stored="AWQ4"),
-    Row("mixtral", "gptq", "gptq4_mixtral", stored="GPTQ4", shows="act-order"),
+    Row("llama", "ints", "gptq4_act", stored="GPTQ4", shows="act-order, two files, quantize_config.json"),
+    Row("llama", "ints", "gptq4_plain", stored="GPTQ4", shows="groups of 128, BF16 scales, no g_idx"),
+    Row("mixtral", "ints", "gptq4_mixtral", stored="GPTQ4", shows="act-order in experts"),
+    Row("qwen2", "ints", "gptq8_v2", stored="GPTQ8", shows="gptq_v2, one group, quantised head"),
+    Row("qwen2", "ints", "gptq8_act", stored="GPTQ8", shows="act-order, groups of 64"),
+    Row("llama", "ints", "awq4", stored="AWQ4", shows="groups of 64"),
+    Row("llama", "ints", "awq4_old", stored="AWQ4", shows="quant_config.json, tied"),
 ]

@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 from parity import HIDDEN, LOGITS, ROWS  # noqa: E402
 
 PAGE = ROOT / "docs" / "models.md"
-SOURCES = {"hub": "Hugging Face", "variant": "Hugging Face", "gguf": "numpy", "type": "numpy", "gptq": "numpy"}
+SOURCES = {"hub": "Hugging Face", "variant": "Hugging Face", "gguf": "numpy", "type": "numpy", "ints": "numpy"}
 REAL = {"Q4_1": "SmolLM2", "Q4_K": "Gemma 3", "Q5_0": "Gemma 3", "Q6_K": "Gemma 3", "Q8_0": "Gemma 3"}  # real files
 
 # What lies in no table: real models that tests do not fetch, the stand-in that is tested for each, and how to run them.

@@ -42,6 +42,10 @@ def copy():
         if not target.exists() or target.read_bytes() != data:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
+    kept = {str(COPY / name) for name in names.split("\0")}
+    for path in COPY.rglob("*"):  # what is no longer in the tree would be built too
+        if path.is_file() and str(path) not in kept and path.relative_to(COPY).parts[0] != "build":
+            path.unlink()
 
 
 def run(args, timeout):

@@ -14,8 +14,6 @@
 #include "driver/chat/chat.h"
 #include "driver/chat/jinja.h"
 
-#define MAX_MESSAGES 16
-
 static struct brig_str str(const char *text)
 {
     return (struct brig_str){text, strlen(text)};
@@ -62,37 +60,60 @@ static void smollm2_is_rendered_as_its_template_says(void **state)
     check(source, turns, 0, true, "<|im_start|>assistant\n");
 }
 
-static void check_case(struct brig_str source, const json_t *c)
+/* A vocabulary of nothing but the special tokens that a reference names. */
+static struct brig_vocab vocab_of(const json_t *special, struct brig_str tokens[4])
 {
-    struct brig_chat_message m[MAX_MESSAGES];
-    size_t i;
-    json_t *message, *list = json_object_get(c, "messages");
-    assert_true(json_array_size(list) <= MAX_MESSAGES);
-    json_array_foreach(list, i, message) m[i] = say(json_string_value(json_object_get(message, "role")),
-                                                    json_string_value(json_object_get(message, "content")));
-    check(source, m, json_array_size(list), json_is_true(json_object_get(c, "add_generation_prompt")),
-          json_string_value(json_object_get(c, "rendered")));
+    struct brig_vocab v = {.n_tokens = 4, .tokens = tokens, .bos = -1, .eos = -1, .pad = -1, .unk = -1};
+    const char *const names[] = {"bos_token", "eos_token", "pad_token", "unk_token"};
+    int64_t *const ids[] = {&v.bos, &v.eos, &v.pad, &v.unk};
+    for (int i = 0; i < 4; i++) {
+        const char *token = json_string_value(json_object_get(special, names[i]));
+        tokens[i] = str(token == NULL ? "" : token);
+        *ids[i] = token == NULL ? -1 : i;
+    }
+    return v;
+}
+
+/* What the reference library rendered, or that it failed: which kind, and what a template raised. */
+static void check_case(const struct brig_chat_template *t, const struct brig_vocab *vocab, json_t *c)
+{
+    struct brig_buf out = {0};
+    struct brig_fail fail = {0};
+    const char *error = json_string_value(json_object_get(c, "error"));
+    const char *want = json_string_value(json_object_get(c, "rendered"));
+    int r = brig_chat_render_json(t, vocab, c, &out, &fail);
+    if (error == NULL && r < 0)
+        fail_msg("%s: %s", json_string_value(json_object_get(c, "name")), fail.text);
+    if (error == NULL)
+        assert_string_equal(out.data, want);
+    else if (strncmp(error, "TemplateError: ", 15) == 0)
+        assert_true(r == -BRIG_EUNSUPPORTED && strstr(fail.text, error + 15) != NULL);
+    else
+        assert_true(r == -BRIG_EFORMAT && strstr(fail.text, strchr(error, ':') + 2) != NULL);
+    brig_buf_release(&out);
 }
 
 static void every_case_renders(void **state)
 {
     (void)state;
     json_error_t err;
-    json_t *models = json_load_file("tests/fixtures/chat/chatml.json", 0, &err), *model, *c;
+    json_t *models = json_load_file("tests/fixtures/chat/references.json", 0, &err), *model, *c;
     if (models == NULL)
         fail_msg("%s", err.text);
     size_t i, k, n = 0;
     json_array_foreach(models, i, model)
     {
-        const json_t *source = json_object_get(model, "chat_template");
-        struct brig_str s = {json_string_value(source), json_string_length(source)};
+        struct brig_str tokens[4];
+        struct brig_vocab vocab = vocab_of(json_object_get(model, "special"), tokens);
+        struct brig_chat_template t = {str(json_string_value(json_object_get(model, "chat_template"))),
+                                       json_string_value(json_object_get(model, "tokenizer"))};
         json_array_foreach(json_object_get(model, "cases"), k, c)
         {
-            check_case(s, c);
+            check_case(&t, &vocab, c);
             n++;
         }
     }
-    assert_true(n >= 30);
+    assert_int_equal(n, 92);
     json_decref(models);
 }
 
