@@ -197,9 +197,14 @@ check-headers:
 	@CC='$(CC)' CFLAGS='$(filter-out -MMD -MP,$(CFLAGS))' $(PYTHON) tests/lint/headers.py
 
 .PHONY: check-docs
-check-docs:
+check-docs: $(B)/brigade
+	@$(PYTHON) tests/lint/models_page.py $(B)/brigade --check
 	@sh tests/lint/man.sh docs/man/*.[1-8]
 	@$(PYTHON) tests/lint/links.py
+
+.PHONY: docs-models
+docs-models: $(B)/brigade ## make docs/models.md again from the tables of what is supported
+	@$(PYTHON) tests/lint/models_page.py $(B)/brigade
 
 .PHONY: format
 format: ## format every C file
