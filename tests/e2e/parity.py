@@ -1,10 +1,11 @@
 """The rows of the gate: each family x format x stored type that there is a reference for.
 
-A row is one line in ROWS; docs/models.md is made from them too. References are of three kinds:
+A row is one line in ROWS; docs/models.md is made from them too. References are of four kinds:
     hub      tests/fixtures/<family>/hub: logits, hidden states and ids of Hugging Face's transformers
     variant  tests/fixtures/variants/<name>.npz: the same, of a model that make_variants.py makes again
     gguf     tests/fixtures/<family>/<type>.*: logits and ids of the dequantised file, kept; hidden states from
              tests/fixtures/numpy_forward.py as the test runs
+    ints     a GPTQ or AWQ checkpoint that make_gptq_awq.py makes: numpy_forward.py of its weights as floats, then too
 """
 import dataclasses
 import json
@@ -17,6 +18,7 @@ import numpy as np
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures"
 sys.path.insert(0, str(FIXTURES))
 import make_gguf  # noqa: E402
+import make_gptq_awq  # noqa: E402
 import make_variants  # noqa: E402
 import numpy_forward  # noqa: E402
 
@@ -34,7 +36,7 @@ class Reference:
 @dataclasses.dataclass(frozen=True)
 class Row:
     family: str  # as `brigade list families` has it
-    kind: str  # hub, variant or gguf
+    kind: str  # hub, variant, gguf or ints
     name: str  # folder, variant, or folder/file
     stored: str = "F32"
     shows: str = ""  # what beside the family
@@ -58,6 +60,8 @@ class Row:
         """The path to run (packed: to pack); what has to be made is made in folder."""
         if self.kind == "gguf":
             return FIXTURES / (self.name + ".gguf")
+        if self.kind == "ints":
+            return make_gptq_awq.make(folder, self.name)
         source = make_variants.make(folder, self.name) if self.kind == "variant" else FIXTURES / self.name / "hub"
         if self.gguf is not None:
             return make_gguf.make(source, folder / "made.gguf", self.gguf)
@@ -74,6 +78,11 @@ class Row:
         if self.kind == "variant":
             z = np.load(FIXTURES / "variants" / (self.name + ".npz"))
             return Reference(z["ids"].tolist(), z["greedy"].tolist(), z["logits"], z["hidden"])
+        if self.kind == "ints":
+            ids = make_gptq_awq.IDS
+            forward = numpy_forward.Forward(numpy_forward.open_model(make_gptq_awq.floats(model), len(ids) + 12))
+            hidden, logits = forward.feed(ids)
+            return Reference(ids, forward.greedy(logits[-1], 12)[0], logits, hidden)
         stem = self.name if self.kind == "gguf" else self.name + "/hub"
         ref = json.loads((FIXTURES / (stem + ".ref.json")).read_text())
         ids, hidden = ref["prompt_ids"], FIXTURES / (stem + ".hidden.npy")
@@ -134,4 +143,11 @@ ROWS = [
     Row("phi3", "variant", "phi3_long", gguf=(), shows="longrope, long factors"),
     *both("gpt-neo", "gptneo", shows="alternating window"),
     Row("gpt-neo", "variant", "gptneo_wide", shows="intermediate_size, another pattern"),
+    Row("llama", "ints", "gptq4_act", stored="GPTQ4", shows="act-order, two files, quantize_config.json"),
+    Row("llama", "ints", "gptq4_plain", stored="GPTQ4", shows="groups of 128, BF16 scales, no g_idx"),
+    Row("mixtral", "ints", "gptq4_mixtral", stored="GPTQ4", shows="act-order in experts"),
+    Row("qwen2", "ints", "gptq8_v2", stored="GPTQ8", shows="gptq_v2, one group, quantised head"),
+    Row("qwen2", "ints", "gptq8_act", stored="GPTQ8", shows="act-order, groups of 64"),
+    Row("llama", "ints", "awq4", stored="AWQ4", shows="groups of 64"),
+    Row("llama", "ints", "awq4_old", stored="AWQ4", shows="quant_config.json, tied"),
 ]
