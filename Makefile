@@ -33,7 +33,7 @@ LDFLAGS := -pthread $(LDFLAGS_$(VARIANT))
 # The shard program is linked statically: measured, a process with NNG starts and ends in 1.0 ms instead of 1.8
 # (docs/benchmarks.md). --no-warnings: the linker warns that names are then resolved by the libc that it runs on.
 SHARD_LDFLAGS_release := -static-pie -Wl,--no-warnings
-LIBS_PROTO = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -lm
+LIBS_PROTO = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -ljansson -lm
 LIBS_DRIVER = $(shell pkg-config --libs libpcre2-8 libutf8proc jansson libedit)
 
 PROTO_C := $(wildcard proto/*/*.c)
@@ -93,7 +93,11 @@ deps: ## install the Debian packages that are missing (root or sudo)
 
 .PHONY: model
 model: ## download the model of the demo into models/ (BRIGADE_MODELS=folder for another place)
-	@PYTHON='$(PYTHON)' sh configs/fetch-model.sh '$(BRIGADE_MODELS)'
+	@PYTHON='$(PYTHON)' sh configs/fetch-model.sh '$(BRIGADE_MODELS)' smollm2
+
+.PHONY: model-gemma
+model-gemma: ## download Gemma 3 270M, which some tests run, into models/ (Google's Gemma terms apply)
+	@PYTHON='$(PYTHON)' sh configs/fetch-model.sh '$(BRIGADE_MODELS)' gemma3
 
 .PHONY: demo
 demo: ## packages, build, model, and an answer from a real model in shard processes
@@ -113,8 +117,12 @@ $(TOKENIZER_FIXTURES): build/fixtures/tok_%.gguf: tests/fixtures/make_tokenizer_
 	@mkdir -p $(@D)
 	$(PYTHON) $< tests/fixtures/tokenizers/$* $@ $(addprefix --pre ,$(PRE))
 
+build/fixtures/token_steps.json: tests/fixtures/tokenizers/steps.json.gz
+	@mkdir -p $(@D)
+	gzip -dc $< > $@
+
 .PHONY: fixtures
-fixtures: $(TOKENIZER_FIXTURES)
+fixtures: $(TOKENIZER_FIXTURES) build/fixtures/token_steps.json
 
 .PHONY: test
 test: ## everything that must hold before a change is kept; at most ten minutes on two cores
@@ -136,6 +144,11 @@ unit: fixtures $(PROGRAMS) $(UNIT_TESTS) ## unit tests (VARIANT=san: under the s
 e2e: fixtures $(PROGRAMS) ## tests of the real programs (VARIANT=san: a part of them)
 	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -p no:cacheprovider \
 		tests/e2e $(PYTEST_ARGS)
+
+.PHONY: parity
+parity: $(PROGRAMS) ## every family, format and stored type against its reference (a part of e2e)
+	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -rs -p no:cacheprovider \
+		tests/e2e/test_parity.py $(PYTEST_ARGS)
 
 .PHONY: san
 san: ## unit tests and a part of the e2e tests under AddressSanitizer and UBSan

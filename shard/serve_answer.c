@@ -1,6 +1,7 @@
 /*
  * What the head sends in place of hidden rows: the best candidates of each wanted row with the log-sum-exp of
- * all, or whole rows of logits in parts, or a frame without payload when no row was wanted.
+ * all, or whole rows of logits in parts, or the rows after the final norm, or a frame without payload when no
+ * row was wanted.
  */
 #include "shard/serve.h"
 
@@ -139,6 +140,24 @@ static int send_rows(struct reply *a, struct brig_fail *fail)
     return 0;
 }
 
+static int send_normed(struct reply *a, struct brig_fail *fail)
+{
+    struct brig_serve_run *run = a->s->run;
+    uint32_t hidden = a->s->hold->slice.desc.hidden, n_want = a->asked->n_want_rows;
+    struct brig_msg *m;
+    run->answer.dtype = BRIG_DTYPE_NORMED;
+    run->answer.cols = hidden;
+    int r = make_message(a, &m, fail);
+    if (r < 0)
+        return r;
+    float *out = payload(a, m);
+    for (uint32_t i = 0; i < n_want; i += BRIG_HEAD_ROWS) {
+        uint32_t n = n_want - i < BRIG_HEAD_ROWS ? n_want - i : BRIG_HEAD_ROWS;
+        brig_head_normed(run->block, a->h, run->want_rows + i, n, out + (size_t)i * hidden);
+    }
+    return send_part(a, m, fail);
+}
+
 static int send_nothing(struct reply *a, struct brig_fail *fail)
 {
     struct brig_msg *m;
@@ -163,5 +182,7 @@ int brig_serve_answer(struct brig_serve *s, struct brig_msg *m, uint64_t arrived
     list_wanted_rows(&run->frame, run->want_rows);
     if (run->frame.n_want_rows == 0)
         return send_nothing(&a, fail);
+    if ((run->frame.flags & BRIG_FRAME_NORMED) != 0)
+        return send_normed(&a, fail);
     return run->frame.top == 0 ? send_rows(&a, fail) : send_candidates(&a, fail);
 }

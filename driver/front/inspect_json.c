@@ -16,27 +16,6 @@ static json_t *whole(uint64_t v)
     return json_integer((json_int_t)v);
 }
 
-static json_t *desc_json(const struct brig_desc *d)
-{
-    json_t *o = json_object();
-    json_object_set_new(o, "n_layers", whole(d->n_layers));
-    json_object_set_new(o, "hidden", whole(d->hidden));
-    json_object_set_new(o, "n_heads", whole(d->n_heads));
-    json_object_set_new(o, "n_kv_heads", whole(d->n_kv_heads));
-    json_object_set_new(o, "head_dim", whole(d->head_dim));
-    json_object_set_new(o, "ffn", whole(d->ffn));
-    json_object_set_new(o, "vocab", whole(d->vocab));
-    json_object_set_new(o, "ctx_trained", whole(d->ctx_trained));
-    json_object_set_new(o, "norm_eps", json_real((double)d->norm_eps));
-    json_object_set_new(o, "attn_scale", json_real((double)d->attn_scale));
-    json_object_set_new(o, "rope", json_string(d->rope == BRIG_ROPE_PAIRS ? "pairs" : "halves"));
-    json_object_set_new(o, "rope_dims", whole(d->rope_dims));
-    json_object_set_new(o, "rope_base", json_real((double)d->rope_base));
-    json_object_set_new(o, "rope_linear", json_real((double)d->rope_linear));
-    json_object_set_new(o, "tied", json_boolean(d->tied));
-    return o;
-}
-
 static json_t *vocab_json(const struct brig_model *m)
 {
     const struct brig_vocab *v = &m->vocab;
@@ -64,14 +43,19 @@ static json_t *tensor_json(const struct brig_model *m, const struct brig_tensor 
     for (unsigned d = t->n_dims; d-- > 0;) /* rows first */
         json_array_append_new(shape, whole(t->dims[d]));
     json_object_set_new(o, "name", text(t->name));
+    json_object_set_new(o, "own_name", text(t->own_name));
     json_object_set_new(o, "type", json_string(t->type->name));
     json_object_set_new(o, "shape", shape);
     json_object_set_new(o, "file", brig_json_text(m->files[t->file].path, strlen(m->files[t->file].path)));
     json_object_set_new(o, "offset", whole(t->offset));
     json_object_set_new(o, "bytes", whole(t->bytes));
+    json_object_set_new(o, "beside_bytes", whole(brig_sides_bytes(&t->sides)));
     json_object_set_new(o, "role",
                         t->role == BRIG_ROLE_COUNT ? json_null() : json_string(brig_role_name(t->role)));
-    json_object_set_new(o, "layer", t->role < BRIG_ROLE_LAYER_COUNT ? whole(t->layer) : json_null());
+    bool of_layer = t->role < BRIG_ROLE_LAYER_COUNT;
+    json_object_set_new(o, "layer", of_layer ? whole(t->layer) : json_null());
+    json_object_set_new(o, "expert",
+                        of_layer && t->role >= BRIG_ROLE_EXPERT_FIRST ? whole(t->expert) : json_null());
     return o;
 }
 
@@ -88,7 +72,7 @@ static json_t *meta_json(const struct brig_model *m)
     return o;
 }
 
-int brig_inspect_json(const struct brig_model *m, struct brig_fail *fail)
+int brig_inspect_json(const struct brig_model *m, uint64_t token_bytes, struct brig_fail *fail)
 {
     char hex[2 * BRIG_IDENTITY_BYTES + 1];
     uint32_t n = m->desc.n_layers;
@@ -104,10 +88,11 @@ int brig_inspect_json(const struct brig_model *m, struct brig_fail *fail)
     json_object_set_new(o, "name", text(m->name));
     json_object_set_new(o, "arch", json_string(m->desc.arch));
     json_object_set_new(o, "identity", json_string(hex));
-    json_object_set_new(o, "desc", desc_json(&m->desc));
+    json_object_set_new(o, "desc", brig_inspect_desc_json(&m->desc));
     json_object_set_new(o, "vocab", vocab_json(m));
     json_object_set_new(o, "n_params", whole(m->n_params));
     json_object_set_new(o, "weights_bytes", whole(m->weights_bytes));
+    json_object_set_new(o, "bytes_per_token", whole(token_bytes));
     json_object_set_new(o, "layer_bytes", layers);
     json_object_set_new(o, "head_bytes", whole(brig_slice_cells_bytes(m, (struct brig_cells){n, n + 1})));
     json_object_set_new(o, "tensors", tensors);

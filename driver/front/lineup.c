@@ -48,14 +48,22 @@ static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
     return 0;
 }
 
+int brig_lineup_vocab(struct brig_lineup *l, struct brig_fail *fail)
+{
+    return brig_folder_attach(&l->folder, l->model, fail);
+}
+
 static int open_tokenizer(struct brig_lineup *l, struct brig_fail *fail)
 {
+    int r = brig_lineup_vocab(l, fail);
+    if (r < 0)
+        return r;
     if (l->model->vocab.n_tokens == 0)
         return brig_fail_set(
             fail, BRIG_EUNSUPPORTED,
             "%s: the model has no tokenizer; `brigade logits` and `brigade bench` do without",
             l->model->path);
-    int r = brig_tokenizer_new(&l->tokenizer, &l->model->vocab, l->settings->pre, fail);
+    r = brig_tokenizer_new(&l->tokenizer, &l->model->vocab, l->settings->pre, fail);
     return r < 0 ? brig_fail_prefix(fail, "%s", l->model->path) : 0;
 }
 
@@ -90,9 +98,25 @@ void brig_lineup_choose_ctx(struct brig_lineup *l)
                 l->ctx, trained);
 }
 
-int brig_lineup_start(struct brig_lineup *l, uint32_t ctx, bool pss, struct brig_fail *fail)
+/* Shards that others started are as they are: hidden rows are seen where one ends and the next begins. */
+static int check_single_layers(struct brig_lineup *l, struct brig_fail *fail)
+{
+    struct brig_line_stats stats;
+    brig_line_stats(l->line, &stats);
+    for (unsigned i = 0; i < stats.n_stages; i++)
+        if (stats.stages[i].cells.last - stats.stages[i].cells.first != 1)
+            return brig_fail_set(
+                fail, BRIG_EMISMATCH,
+                "--hidden: shard %u of the chain holds more than one layer; start one for each layer "
+                "and one for the head",
+                i);
+    return 0;
+}
+
+int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
+    uint32_t ctx = need->ctx;
     l->ctx = ctx;
     uint32_t max_rows = ctx < BRIG_SESSION_MAX_ROWS ? ctx : BRIG_SESSION_MAX_ROWS;
     struct brig_line_opts line = {.model = l->model,
@@ -106,12 +130,13 @@ int brig_lineup_start(struct brig_lineup *l, uint32_t ctx, bool pss, struct brig
                                   .timeout_ms = s->timeout_ms,
                                   .chain = s->chain,
                                   .insecure = s->insecure,
-                                  .pss = pss,
+                                  .star = need->star,
+                                  .pss = need->pss,
                                   .cancel = brig_interrupt_flag()};
     struct brig_session_opts session = {.model = l->model, .embed = l->embed, .ctx = ctx};
     int r = brig_lineup_batch(max_rows, &session.batch_rows, fail);
     if (r == 0)
-        r = brig_lineup_count(l->model, s->shards, &line.n_shards, fail);
+        r = brig_lineup_count(l->model, need->star ? BRIG_SHARDS_ALL : s->shards, &line.n_shards, fail);
     if (r == 0 && s->trace != NULL) {
         r = brig_trace_open(&l->trace, s->trace, fail);
         if (r == 0)
@@ -121,6 +146,8 @@ int brig_lineup_start(struct brig_lineup *l, uint32_t ctx, bool pss, struct brig
     if (r == 0)
         r = brig_line_open(&l->line, &line, fail);
     session.line = l->line;
+    if (r == 0 && need->star)
+        r = check_single_layers(l, fail);
     return r < 0 ? r : brig_session_new(&l->session, &session, fail);
 }
 
@@ -133,6 +160,7 @@ int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail)
     brig_tokenizer_free(l->tokenizer);
     brig_embed_close(l->embed);
     brig_model_close(l->model);
+    brig_folder_close(l->folder);
     *l = (struct brig_lineup){0};
     if (r == 0 && t < 0) {
         *fail = trace_fail;

@@ -4,6 +4,7 @@
 
 #include "driver/front/settings.h"
 #include "driver/run/session.h"
+#include "driver/token/folder.h"
 #include "driver/token/tokenizer.h"
 #include "proto/base/err.h"
 #include "proto/stat/trace.h"
@@ -11,6 +12,7 @@
 struct brig_lineup {
     const struct brig_settings *settings;
     struct brig_model *model;
+    struct brig_folder *folder; /* whose vocabulary the model has; NULL: the model has its own */
     struct brig_embed *embed;
     struct brig_tokenizer *tokenizer; /* NULL when not asked for */
     struct brig_trace *trace;         /* NULL unless --trace */
@@ -24,11 +26,23 @@ struct brig_lineup {
 int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool with_tokenizer,
                      struct brig_fail *fail);
 
+/* The model's vocabulary, when it is in files beside it. brig_lineup_open has done so when a tokenizer is
+ * wanted.
+ */
+int brig_lineup_vocab(struct brig_lineup *l, struct brig_fail *fail);
+
 /* The context that the settings ask for: min(trained, 4096) when they do not, said on standard error. */
 void brig_lineup_choose_ctx(struct brig_lineup *l);
 
-/* Shards and session, for ctx positions. pss: each pass also reads the memory figures. */
-int brig_lineup_start(struct brig_lineup *l, uint32_t ctx, bool pss, struct brig_fail *fail);
+/* What a line is started for, beyond settings. */
+struct brig_lineup_need {
+    uint32_t ctx; /* positions */
+    bool pss;     /* each pass also reads the memory figures */
+    bool star;    /* one layer a shard, each giving its rows back to the driver: for brig_session_hidden */
+};
+
+/* Shards and session. */
+int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail);
 
 /* Ends the line in order; writes the trace (its failure is reported when there is none before). Everything
  * may be half-built. Returns r, or the trace's failure. */

@@ -129,6 +129,19 @@ static int take_mode(struct brig_settings *s, const struct brig_option *o, const
     return s->mode != NULL ? 0 : wrong(fail, "no such mode; `brigade list modes` has them");
 }
 
+/* A stored type that can be written. */
+static int take_quant(struct brig_settings *s, const struct brig_option *o, const char *value,
+                      struct brig_fail *fail)
+{
+    const struct brig_type *t = brig_type_by_name(value);
+    if (t == NULL)
+        return wrong(fail, "no such type; `brigade list types` has them");
+    if (t->quantize == NULL)
+        return wrong(fail, "this type is read, and not written");
+    *(const struct brig_type **)field(s, o) = t;
+    return 0;
+}
+
 static int take_kv(struct brig_settings *s, const struct brig_option *o, const char *value,
                    struct brig_fail *fail)
 {
@@ -244,16 +257,17 @@ static int refuse(int c, unsigned verb, const char *word, struct brig_fail *fail
 static int finish(struct brig_settings *s, const struct brig_verb *v, int argc, char **argv,
                   struct brig_fail *fail)
 {
-    int n = argc - optind;
-    if (n > (v->operand != NULL ? 1 : 0))
+    int n = argc - optind, most = (v->operand != NULL) + (v->second != NULL);
+    if (n > most)
         return brig_fail_set(fail, BRIG_EUSAGE, "%s is one word too many (`brigade help %s`)",
-                             argv[optind + (v->operand != NULL ? 1 : 0)], v->name);
-    if (n == 0 && v->operand_needed && !s->help)
-        return brig_fail_set(fail, BRIG_EUSAGE, "%s is missing: brigade %s %s", v->operand, v->name,
-                             v->usage);
+                             argv[optind + most], v->name);
+    const char *missing = n == 0 && v->operand_needed ? v->operand : n == 1 ? v->second : NULL;
+    if (missing != NULL && !s->help)
+        return brig_fail_set(fail, BRIG_EUSAGE, "%s is missing: brigade %s %s", missing, v->name, v->usage);
     if (s->exact && !s->kv_given)
         s->kv_f32 = true;
     s->operand = n > 0 ? argv[optind] : NULL;
+    s->second = n > 1 ? argv[optind + 1] : NULL;
     return 0;
 }
 

@@ -10,11 +10,13 @@
 
 #include "driver/sample/sampler.h"
 #include "launcher/launcher.h"
+#include "proto/model/type.h"
 
 #define BRIG_SETTINGS_MAX_STOPS 64u
 
 struct brig_settings {
     const char *operand; /* MODEL, KIND or VERB; NULL when not given */
+    const char *second;  /* OUT of pack */
     bool help;
     /* text in */
     const char *prompt, *file, *system;
@@ -43,7 +45,10 @@ struct brig_settings {
     bool json, quiet;
     /* tokenize, logits */
     bool no_special, decode, as_text;
-    const char *pre, *ids, *messages;
+    const char *pre, *ids, *hidden, *messages;
+    /* pack */
+    const struct brig_type *quant, *head_quant; /* NULL: as stored; as quant */
+    bool requantize;
     /* bench */
     const char *bench_modes, *bench_shards, *bench_json;
     uint64_t bench_prompt, bench_generate, bench_repeat;

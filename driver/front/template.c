@@ -8,11 +8,11 @@
 
 #define MAX_TEMPLATE_BYTES ((size_t)1 << 20)
 
-int brig_template_choose(struct brig_template *t, const struct brig_settings *s, const struct brig_model *m,
+int brig_template_choose(struct brig_template *t, const struct brig_settings *s, const struct brig_vocab *v,
                          struct brig_fail *fail)
 {
     const char *given = s->chat_template;
-    *t = (struct brig_template){.chat = {m->vocab.chat_template, "the chat template"},
+    *t = (struct brig_template){.chat = {v->chat_template, "the chat template"},
                                 .file = {.max = MAX_TEMPLATE_BYTES}};
     if (given == NULL || brig_chat_template_named(given, &t->chat))
         return 0;

@@ -10,8 +10,8 @@ struct brig_template {
     struct brig_buf file;           /* the text, when it came from a file */
 };
 
-/* Names come before files. Release in every case. */
-int brig_template_choose(struct brig_template *t, const struct brig_settings *s, const struct brig_model *m,
+/* Names come before files. v: whose own template it is, borrowed. Release in every case. */
+int brig_template_choose(struct brig_template *t, const struct brig_settings *s, const struct brig_vocab *v,
                          struct brig_fail *fail);
 void brig_template_release(struct brig_template *t);
 

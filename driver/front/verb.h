@@ -21,6 +21,7 @@ struct brig_verb {
     const char *about;   /* what help says above the options; ends with a newline */
     const char *operand; /* "MODEL", or NULL: the verb takes none */
     bool operand_needed;
+    const char *second; /* a second one, which is needed too; NULL: there is none */
     /* 0, or a failure whose text is printed as one line; an empty text prints nothing. */
     int (*run)(const struct brig_settings *s, struct brig_fail *fail);
 };

@@ -127,11 +127,12 @@ static int measure_starts(struct brig_bench_table *t, const struct brig_bench_op
 }
 
 /* A tokenizer that is not there or not known is no reason to measure nothing else. */
-static int measure_tokenizer(const struct brig_lineup *l, struct brig_bench_table *t, struct brig_fail *fail)
+static int measure_tokenizer(struct brig_lineup *l, struct brig_bench_table *t, struct brig_fail *fail)
 {
     struct brig_tokenizer *tokenizer = NULL;
     struct brig_fail why = {0};
-    if (brig_tokenizer_new(&tokenizer, &l->model->vocab, l->settings->pre, &why) < 0)
+    if (brig_lineup_vocab(l, &why) < 0 ||
+        brig_tokenizer_new(&tokenizer, &l->model->vocab, l->settings->pre, &why) < 0)
         return 0;
     int r = brig_bench_tokenizer(tokenizer, &t->tokenize_mb_s, fail);
     brig_tokenizer_free(tokenizer);

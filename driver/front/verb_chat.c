@@ -174,7 +174,7 @@ static int open_all(struct chat *c, const struct brig_settings *s, struct brig_f
 {
     int r = brig_lineup_open(&c->lineup, s, true, fail);
     if (r == 0)
-        r = brig_template_choose(&c->chat_template, s, c->lineup.model, fail);
+        r = brig_template_choose(&c->chat_template, s, &c->lineup.model->vocab, fail);
     if (r == 0 && c->chat_template.chat.text.len == 0)
         r = brig_fail_set(fail, BRIG_EUNSUPPORTED,
                           "%s: the model has no chat template; --chat-template gives it one, `brigade run` "
@@ -191,7 +191,7 @@ static int open_all(struct chat *c, const struct brig_settings *s, struct brig_f
         return r;
     brig_lineup_choose_ctx(&c->lineup);
     r = brig_lines_open(&c->lines, "> ", fail);
-    return r < 0 ? r : brig_lineup_start(&c->lineup, c->lineup.ctx, false, fail);
+    return r < 0 ? r : brig_lineup_start(&c->lineup, &(struct brig_lineup_need){.ctx = c->lineup.ctx}, fail);
 }
 
 static int run(const struct brig_settings *s, struct brig_fail *fail)

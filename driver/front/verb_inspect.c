@@ -6,6 +6,8 @@
 #include "driver/chat/chat.h"
 #include "driver/front/inspect.h"
 #include "driver/front/verb.h"
+#include "driver/run/report.h"
+#include "driver/token/folder.h"
 #include "proto/model/slice.h"
 
 void brig_inspect_hex(const uint8_t *bytes, size_t n, char *out)
@@ -31,6 +33,17 @@ const char *brig_inspect_template(const struct brig_model *m)
     return r == 0 ? "known" : "unknown";
 }
 
+static int bytes_for_token(const struct brig_model *m, uint64_t *ret, struct brig_fail *fail)
+{
+    struct brig_embed *e;
+    int r = brig_embed_open(&e, m, fail);
+    if (r < 0)
+        return r;
+    *ret = brig_report_bytes_per_token(m, e);
+    brig_embed_close(e);
+    return 0;
+}
+
 /* Names come from the file: nothing in them may move a terminal's cursor. */
 static void put_text(struct brig_str s)
 {
@@ -43,24 +56,6 @@ static void print_line(const char *what, struct brig_str text)
     printf("%-16s ", what);
     put_text(text);
     putchar('\n');
-}
-
-static void print_desc(const struct brig_model *m)
-{
-    const struct brig_desc *d = &m->desc;
-    printf("architecture     %s\n", d->arch);
-    printf("layers           %u and the head\n", d->n_layers);
-    printf("hidden           %u\n", d->hidden);
-    printf("heads            %u, of %u dimensions; %u for keys and values\n", d->n_heads, d->head_dim,
-           d->n_kv_heads);
-    printf("ffn              %u\n", d->ffn);
-    printf("vocabulary       %u, %s\n", d->vocab,
-           d->tied ? "output table tied to the token table" : "own output table");
-    printf("context          %u\n", d->ctx_trained);
-    printf("norm epsilon     %g\n", (double)d->norm_eps);
-    printf("attention scale  %g\n", (double)d->attn_scale);
-    printf("rotary           %u dimensions, %s, base %g, positions divided by %g\n", d->rope_dims,
-           d->rope == BRIG_ROPE_PAIRS ? "pairs" : "halves", (double)d->rope_base, (double)d->rope_linear);
 }
 
 static void print_vocab(const struct brig_model *m)
@@ -81,7 +76,7 @@ static void print_vocab(const struct brig_model *m)
     printf("chat template    %s\n", brig_inspect_template(m));
 }
 
-static void print_bytes(const struct brig_model *m)
+static void print_bytes(const struct brig_model *m, uint64_t token_bytes)
 {
     uint32_t n = m->desc.n_layers;
     uint64_t least = UINT64_MAX, most = 0;
@@ -94,6 +89,7 @@ static void print_bytes(const struct brig_model *m)
     uint64_t all = brig_slice_cells_bytes(m, (struct brig_cells){0, n + 1});
     printf("parameters       %" PRIu64 "\n", m->n_params);
     printf("weights          %" PRIu64 " bytes\n", m->weights_bytes);
+    printf("for one token    %" PRIu64 " bytes are read\n", token_bytes);
     printf("a layer          %" PRIu64 " to %" PRIu64 " bytes\n", least, most);
     printf("the head         %" PRIu64 " bytes, %.1f %% of what one pass reads\n", head,
            all == 0 ? 0 : 100.0 * (double)head / (double)all);
@@ -110,10 +106,11 @@ static void print_tensors(const struct brig_model *m)
         for (unsigned d = t->n_dims; d-- > 0;) /* the fastest dimension is written last */
             n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%" PRIu64, n > 0 ? ", " : "[", t->dims[d]);
         put_text(t->name);
-        printf("%*s %-6s %s]%*s %4u %14" PRIu64 " %14" PRIu64 "%s\n",
-               t->name.len < 40 ? (int)(40 - t->name.len) : 0, "", t->type->name, shape,
-               n < 19 ? (int)(19 - n) : 0, "", t->file, t->offset, t->bytes,
-               t->role == BRIG_ROLE_COUNT ? "  (not used)" : "");
+        printf("%*s %-6s %s]%*s %4u %14" PRIu64 " %14" PRIu64, t->name.len < 40 ? (int)(40 - t->name.len) : 0,
+               "", t->type->name, shape, n < 19 ? (int)(19 - n) : 0, "", t->file, t->offset, t->bytes);
+        if (t->sides.group_cols != 0) /* scales and zeros of a packed matrix */
+            printf("  + %" PRIu64 " beside", brig_sides_bytes(&t->sides));
+        printf("%s\n", t->role == BRIG_ROLE_COUNT ? "  (not used)" : "");
     }
 }
 
@@ -130,16 +127,16 @@ static void print_meta(const struct brig_model *m)
     }
 }
 
-static void print_text(const struct brig_model *m)
+static void print_text(const struct brig_model *m, uint64_t token_bytes)
 {
     char hex[2 * BRIG_IDENTITY_BYTES + 1];
     brig_inspect_hex(m->identity, BRIG_IDENTITY_BYTES, hex);
     print_line("file", (struct brig_str){m->path, strlen(m->path)});
     printf("format           %s\n", m->format);
     print_line("name", m->name);
-    print_desc(m);
+    brig_inspect_desc(&m->desc);
     print_vocab(m);
-    print_bytes(m);
+    print_bytes(m, token_bytes);
     printf("identity         %s\n", hex);
     print_tensors(m);
     print_meta(m);
@@ -148,14 +145,21 @@ static void print_text(const struct brig_model *m)
 static int run(const struct brig_settings *s, struct brig_fail *fail)
 {
     struct brig_model *m = NULL;
+    struct brig_folder *folder = NULL;
+    uint64_t token_bytes = 0;
     int r = brig_model_open(&m, s->operand, fail);
+    if (r == 0)
+        r = brig_folder_attach(&folder, m, fail);
+    if (r == 0)
+        r = bytes_for_token(m, &token_bytes, fail);
     if (r == 0 && s->json)
-        r = brig_inspect_json(m, fail);
+        r = brig_inspect_json(m, token_bytes, fail);
     else if (r == 0)
-        print_text(m);
+        print_text(m, token_bytes);
     if (r == 0 && fflush(stdout) != 0)
         r = brig_fail_errno(fail, BRIG_EIO, "standard output");
     brig_model_close(m);
+    brig_folder_close(folder);
     return r;
 }
 

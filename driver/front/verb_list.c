@@ -40,22 +40,23 @@ static const char *error(unsigned i, const char **help)
 }
 
 static const struct kind {
-    const char *name;
+    const char *name; /* in the plural; the singular is taken too */
+    const char *one;
     const char *help;
     const char *(*at)(unsigned i, const char **help); /* NULL after the last row */
 } kinds[] = {
-    {"families", "kinds of models", family},
-    {"types", "stored types of tensors", type},
-    {"formats", "file formats of checkpoints", format},
-    {"links", "ways that frames travel", link_row},
-    {"modes", "which shard processes live between tokens", mode},
-    {"places", "where shard processes are started", place},
-    {"tokenizers", "kinds of tokenizers", brig_tokenizer_kind_at},
-    {"pretokenizers", "kinds of pre-tokenizers, for --pre", brig_pretokenizer_at},
-    {"templates", "chat templates", brig_chat_template_at},
-    {"samplers", "stages of the sampler, in order", brig_sampler_stage_at},
-    {"errors", "kinds of failure", error},
-    {"verbs", "what brigade can do", verb},
+    {"families", "family", "kinds of models", family},
+    {"types", "type", "stored types of tensors", type},
+    {"formats", "format", "file formats of checkpoints", format},
+    {"links", "link", "ways that frames travel", link_row},
+    {"modes", "mode", "which shard processes live between tokens", mode},
+    {"places", "place", "where shard processes are started", place},
+    {"tokenizers", "tokenizer", "kinds of tokenizers", brig_tokenizer_kind_at},
+    {"pretokenizers", "pretokenizer", "kinds of pre-tokenizers, for --pre", brig_pretokenizer_at},
+    {"templates", "template", "chat templates", brig_chat_template_at},
+    {"samplers", "sampler", "stages of the sampler, in order", brig_sampler_stage_at},
+    {"errors", "error", "kinds of failure", error},
+    {"verbs", "verb", "what brigade can do", verb},
 };
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
@@ -69,7 +70,8 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     for (size_t k = 0; k < N_KINDS; k++) {
         if (s->operand == NULL)
             print_row(kinds[k].name, kinds[k].help);
-        if (s->operand == NULL || strcmp(s->operand, kinds[k].name) != 0)
+        if (s->operand == NULL ||
+            (strcmp(s->operand, kinds[k].name) != 0 && strcmp(s->operand, kinds[k].one) != 0))
             continue;
         const char *name, *help = "";
         for (unsigned i = 0; (name = kinds[k].at(i, &help)) != NULL; i++)

@@ -67,7 +67,7 @@ static int render(struct brig_lineup *l, const struct brig_buf *text, struct bri
     size_t n = 0;
     if (s->raw && s->chat_template != NULL)
         return brig_fail_set(fail, BRIG_EUSAGE, "--chat-template: there is none with --raw");
-    int r = brig_template_choose(&t, s, l->model, fail);
+    int r = brig_template_choose(&t, s, &l->model->vocab, fail);
     bool raw = s->raw || t.chat.text.len == 0;
     *flags = BRIG_ENCODE_SPECIAL | (raw ? BRIG_ENCODE_BOS : 0);
     if (s->system != NULL)
@@ -169,7 +169,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     if (r == 0)
         r = check_writable(s->stats, fail);
     if (r == 0)
-        r = brig_lineup_start(&l, l.ctx, s->stats != NULL, fail);
+        r = brig_lineup_start(&l, &(struct brig_lineup_need){.ctx = l.ctx, .pss = s->stats != NULL}, fail);
     if (r == 0)
         r = answer(&l, &job, fail);
     brig_ids_release(&job.prompt);

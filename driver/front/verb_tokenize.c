@@ -6,6 +6,7 @@
 #include "driver/front/template.h"
 #include "driver/front/verb.h"
 #include "driver/run/json.h"
+#include "driver/token/folder.h"
 #include "driver/token/tokenizer.h"
 #include "proto/model/model.h"
 
@@ -82,15 +83,47 @@ static int decode(const struct brig_settings *s, struct brig_tokenizer *t, const
     return r;
 }
 
+/* The tokenizer of a model, or of a folder that may hold nothing else. */
+struct source {
+    struct brig_model *model;
+    struct brig_folder *folder;
+    const struct brig_vocab *vocab;
+    struct brig_tokenizer *tokenizer;
+};
+
+static int open_source(const struct brig_settings *s, struct source *from, struct brig_fail *fail)
+{
+    int r;
+    if (brig_folder_is(s->operand)) {
+        r = brig_folder_open(&from->folder, s->operand, fail);
+        from->vocab = r == 0 ? brig_folder_vocab(from->folder) : NULL;
+    } else {
+        r = brig_model_open(&from->model, s->operand, fail);
+        if (r == 0)
+            r = brig_folder_attach(&from->folder, from->model, fail);
+        from->vocab = r == 0 ? &from->model->vocab : NULL;
+    }
+    if (r == 0 && (r = brig_tokenizer_new(&from->tokenizer, from->vocab, s->pre, fail)) < 0)
+        brig_fail_prefix(fail, "%s", s->operand);
+    return r;
+}
+
+static void close_source(struct source *from)
+{
+    brig_tokenizer_free(from->tokenizer);
+    brig_model_close(from->model);
+    brig_folder_close(from->folder);
+}
+
 /* The prompt that a conversation becomes. */
-static int render(const struct brig_settings *s, const struct brig_model *m, struct brig_buf *out,
+static int render(const struct brig_settings *s, const struct brig_vocab *v, struct brig_buf *out,
                   struct brig_fail *fail)
 {
     struct brig_template t;
     struct brig_buf file = {0};
     json_error_t err;
     json_t *given = NULL;
-    int r = brig_template_choose(&t, s, m, fail);
+    int r = brig_template_choose(&t, s, v, fail);
     if (r == 0)
         r = brig_input_read(&file, s->messages, fail);
     if (r == 0) {
@@ -100,7 +133,7 @@ static int render(const struct brig_settings *s, const struct brig_model *m, str
                               err.column, err.text);
     }
     if (r == 0)
-        r = brig_chat_render_json(&t.chat, &m->vocab, given, out, fail);
+        r = brig_chat_render_json(&t.chat, v, given, out, fail);
     json_decref(given);
     brig_buf_release(&file);
     brig_template_release(&t);
@@ -129,24 +162,18 @@ static int print(const struct brig_settings *s, struct brig_tokenizer *t, const 
 
 static int run(const struct brig_settings *s, struct brig_fail *fail)
 {
-    struct brig_model *m = NULL;
-    struct brig_tokenizer *t = NULL;
+    struct source from = {0};
     struct brig_buf text = {0};
-    int flags = check_flags(s, fail);
-    if (flags < 0)
-        return flags;
-    int r = brig_model_open(&m, s->operand, fail);
-    if (r == 0 && m->vocab.n_tokens == 0)
-        r = brig_fail_set(fail, BRIG_EUNSUPPORTED, "%s: the model has no tokenizer", m->path);
-    else if (r == 0 && (r = brig_tokenizer_new(&t, &m->vocab, s->pre, fail)) < 0)
-        brig_fail_prefix(fail, "%s", m->path);
+    int r = check_flags(s, fail);
+    if (r < 0)
+        return r;
+    r = open_source(s, &from, fail);
     if (r == 0)
-        r = s->messages != NULL ? render(s, m, &text, fail) : brig_input_read(&text, NULL, fail);
+        r = s->messages != NULL ? render(s, from.vocab, &text, fail) : brig_input_read(&text, NULL, fail);
     if (r == 0)
-        r = print(s, t, &text, fail);
+        r = print(s, from.tokenizer, &text, fail);
     brig_buf_release(&text);
-    brig_tokenizer_free(t);
-    brig_model_close(m);
+    close_source(&from);
     return r;
 }
 

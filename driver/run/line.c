@@ -187,17 +187,20 @@ static int attach_chain(struct brig_line *l, struct brig_fail *fail)
     return r;
 }
 
-/* Chain the stages that are kept, from the last to the first: each learns an address that already listens. */
+/* Join the stages that are kept, from the last to the first: each learns an address that already listens, the
+ * next one's, or on a star the driver's. */
 static int join_up(struct brig_line *l, struct brig_fail *fail)
 {
     const char *next = l->rx_url;
     for (unsigned i = l->n_stages; i-- > 0;) {
         int r = brig_peer_attach(l, i, next, fail);
+        if (r == 0 && (l->star || i == 0))
+            r = brig_peer_dial(l, i, fail);
         if (r < 0)
             return r;
-        next = l->peers[i].data_url;
+        next = l->star ? l->rx_url : l->peers[i].data_url;
     }
-    return brig_peer_dial(l, 0, fail);
+    return 0;
 }
 
 static void name_tracks(struct brig_line *l)
@@ -237,6 +240,7 @@ int brig_line_open(struct brig_line **ret, const struct brig_line_opts *opts, st
     if (l == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a line");
     l->opts = *opts;
+    l->star = opts->star || !opts->mode->keeps;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->wake, NULL);
     int r = opts->chain != NULL && !opts->mode->keeps
@@ -283,7 +287,7 @@ void brig_line_stats(struct brig_line *l, struct brig_line_stats *ret)
         .stages = l->stages,
         .proven_ns = l->proven_ns,
         .pss_peak_bytes = l->pss_peak_bytes,
-        .hops_per_pass = l->opts.mode->keeps ? l->n_stages + 1 : 2 * (uint64_t)l->n_stages,
+        .hops_per_pass = l->star ? 2 * (uint64_t)l->n_stages : l->n_stages + 1,
         .hop_ns = l->hops.v,
         .n_hop_ns = l->hops.n,
     };

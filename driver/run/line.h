@@ -28,8 +28,9 @@ struct brig_line_opts {
     uint32_t timeout_ms; /* without progress */
     const char *chain;   /* comma-separated control URLs, or NULL to launch */
     bool insecure;
-    bool pss;                            /* ask each stage for its PSS in each frame */
-    struct brig_trace *trace;            /* or NULL */
+    bool star;                /* each stage gives its rows back to the driver, also when all are kept */
+    bool pss;                 /* ask each stage for its PSS in each frame */
+    struct brig_trace *trace; /* or NULL */
     const volatile sig_atomic_t *cancel; /* nonzero: give up soon with -BRIG_ECANCELLED; or NULL */
 };
 
@@ -77,7 +78,9 @@ void brig_line_close(struct brig_line *l);
 /* One pass: frame fields runs, wants, ops, top are the caller's; h [n_rows, hidden] f32 is copied into the
  * message. whole rows (top 0): sink is called for each wanted row in order instead of being kept
  * (row: index among wants; logits [vocab], valid during the call), unless sink is NULL (then the answer holds
- * them; few rows only). */
+ * them; few rows only). normed: in place of logits, with top 0 and a sink: the wanted rows after the final
+ * norm, [hidden]. stage_sink, or NULL: called on a star after each stage but the last with the rows that it
+ * gave back (h [n_rows, hidden], valid during the call). A sink that returns an error ends the pass. */
 struct brig_pass {
     const struct brig_run *runs;
     unsigned n_runs;
@@ -87,8 +90,10 @@ struct brig_pass {
     unsigned n_ops;
     uint32_t top;
     const float *h;
+    bool normed;
     int (*sink)(void *ctx, uint32_t row, const float *logits);
-    void *sink_ctx;
+    int (*stage_sink)(void *ctx, unsigned stage, const float *h, uint32_t n_rows);
+    void *sink_ctx; /* of both */
 };
 int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct brig_answer *ret,
                    struct brig_fail *fail);

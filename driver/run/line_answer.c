@@ -85,6 +85,23 @@ static int take_rows(struct brig_line *l, const struct brig_pass *pass, const ui
     return 0;
 }
 
+static int take_normed(struct brig_line *l, const struct brig_pass *pass, const uint8_t *p,
+                       struct brig_fail *fail)
+{
+    uint32_t hidden = l->opts.model->desc.hidden;
+    int r = l->got.cols == hidden
+                ? reserve(l, 1, hidden, fail)
+                : brig_fail_set(fail, BRIG_EPROTO, "the head answers rows of %u, hidden rows have %u",
+                                l->got.cols, hidden);
+    for (uint32_t i = 0; r == 0 && i < l->got.n_want_rows; i++, p += 4 * (size_t)hidden) {
+        memcpy(l->logits, p, 4 * (size_t)hidden);
+        r = pass->sink(pass->sink_ctx, i, l->logits);
+        if (r < 0)
+            return brig_fail_set(fail, (enum brig_err) - r, "an answer could not be stored");
+    }
+    return r;
+}
+
 int brig_line_take_answer(struct brig_line *l, const struct brig_pass *pass, struct brig_msg *m,
                           bool *complete, struct brig_fail *fail)
 {
@@ -101,9 +118,11 @@ int brig_line_take_answer(struct brig_line *l, const struct brig_pass *pass, str
     if (f->n_want_rows != want)
         return brig_fail_set(fail, BRIG_EPROTO, "the head answers %u rows, %u were asked", f->n_want_rows,
                              want);
+    if (pass->normed && f->dtype == BRIG_DTYPE_NORMED)
+        return take_normed(l, pass, payload, fail);
     if (f->dtype == BRIG_DTYPE_CANDIDATES && pass->top != 0 && f->part_wants == want)
         return take_candidates(l, payload, fail);
-    if (f->dtype == BRIG_DTYPE_LOGITS && pass->top == 0)
+    if (f->dtype == BRIG_DTYPE_LOGITS && pass->top == 0 && !pass->normed)
         return take_rows(l, pass, payload, fail);
     return brig_fail_set(fail, BRIG_EPROTO, "the head answers in another form than asked");
 }
@@ -140,7 +159,7 @@ static uint64_t alive_pss(const struct brig_line *l, const uint64_t *pss, uint64
 void brig_line_account(struct brig_line *l, struct brig_msg *m, uint64_t begin_ns, uint64_t end_ns)
 {
     uint64_t work = 0, round_trip = end_ns - begin_ns;
-    uint64_t hops = l->opts.mode->keeps ? l->n_stages + 1 : 2 * (uint64_t)l->n_stages;
+    uint64_t hops = l->star ? 2 * (uint64_t)l->n_stages : l->n_stages + 1;
     for (unsigned i = 0; i < l->n_stages; i++) {
         struct brig_stage_timing t;
         struct brig_stage_stats *s = &l->stages[i];

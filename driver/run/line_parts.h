@@ -23,6 +23,7 @@ struct brig_peer {
 struct brig_line {
     struct brig_line_opts opts;
     struct brig_launcher *launcher; /* NULL on a chain of shards that others started */
+    bool star;                      /* every stage gives its frame back to the driver */
     unsigned n_stages;
     struct brig_peer *peers;
     struct brig_stage_stats *stages;

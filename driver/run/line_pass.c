@@ -17,7 +17,7 @@ static int make_message(struct brig_line *l, const struct brig_pass *pass, struc
     f->frame_id = ++l->frame_id;
     f->stage = 0;
     f->n_stages = l->n_stages;
-    f->flags = l->opts.pss ? BRIG_FRAME_PSS : 0;
+    f->flags = (l->opts.pss ? BRIG_FRAME_PSS : 0) | (pass->normed ? BRIG_FRAME_NORMED : 0);
     f->dtype = pass->n_runs > 0 ? BRIG_DTYPE_HIDDEN : BRIG_DTYPE_NONE;
     f->cols = pass->n_runs > 0 ? l->opts.model->desc.hidden : 0;
     f->top = pass->top;
@@ -97,20 +97,43 @@ static int one_leg(struct brig_line *l, unsigned stage, struct brig_msg **m, str
     if (r < 0)
         return r;
     l->peers[stage].done = !keeps && l->frame.n_rows > 0;
-    if (l->got.stage == (keeps ? l->n_stages : stage + 1))
+    if (l->got.stage == (l->star ? stage + 1 : l->n_stages))
         return 0;
     brig_msg_free(*m);
     return brig_fail_set(fail, BRIG_EPROTO, "a frame sent to stage %u came back from stage %u", stage,
                          l->got.stage);
 }
 
-static int walk(struct brig_line *l, struct brig_msg **m, struct brig_fail *fail)
+/* Rows that a stage in the middle gave back, for those who want to see them. */
+static int show_rows(struct brig_line *l, const struct brig_pass *pass, struct brig_msg *m, unsigned stage,
+                     struct brig_fail *fail)
+{
+    const struct brig_frame *f = &l->got;
+    if (f->dtype != BRIG_DTYPE_HIDDEN || f->n_rows != l->frame.n_rows || f->cols != l->frame.cols)
+        return brig_fail_set(fail, BRIG_EPROTO,
+                             "stage %u gave back %u rows of %u columns, %u of %u were sent", stage, f->n_rows,
+                             f->cols, l->frame.n_rows, l->frame.cols);
+    int r =
+        pass->stage_sink(pass->sink_ctx, stage,
+                         (const float *)((const uint8_t *)brig_msg_data(m) + f->payload_offset), f->n_rows);
+    return r < 0 ? brig_fail_set(fail, (enum brig_err) - r, "the rows of stage %u could not be stored", stage)
+                 : 0;
+}
+
+static int walk(struct brig_line *l, const struct brig_pass *pass, struct brig_msg **m,
+                struct brig_fail *fail)
 {
     unsigned stage = 0;
     while (stage < l->n_stages) {
         int r = one_leg(l, stage, m, fail);
         if (r < 0)
             return r;
+        if (pass->stage_sink != NULL && stage + 1 < l->n_stages)
+            r = show_rows(l, pass, *m, stage, fail);
+        if (r < 0) {
+            brig_msg_free(*m);
+            return r;
+        }
         stage = l->got.stage;
     }
     return 0;
@@ -133,7 +156,7 @@ static int run_pass(struct brig_line *l, const struct brig_pass *pass, struct br
     bool complete = false;
     int r = make_message(l, pass, &m, fail);
     if (r == 0)
-        r = walk(l, &m, fail);
+        r = walk(l, pass, &m, fail);
     if (r < 0)
         return r;
     uint64_t end = brig_clock_ns();

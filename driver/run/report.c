@@ -12,8 +12,8 @@
 
 uint64_t brig_report_bytes_per_token(const struct brig_model *m, const struct brig_embed *e)
 {
-    uint64_t cells = brig_slice_cells_bytes(m, (struct brig_cells){0, m->desc.n_layers + 1});
-    return cells + (m->desc.tied ? 0 : brig_embed_row_bytes(e));
+    uint64_t cells = brig_slice_token_bytes(m, (struct brig_cells){0, m->desc.n_layers + 1});
+    return cells + brig_embed_row_bytes(e);
 }
 
 static double seconds(uint64_t ns)

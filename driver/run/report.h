@@ -26,8 +26,8 @@ int brig_report_line(const struct brig_report *r, struct brig_buf *out);
 /* The fields are listed in docs/running.md. */
 int brig_report_write_json(const struct brig_report *r, const char *path, struct brig_fail *fail);
 
-/* Weights read in one decode pass: every layer and the head, and the row of the token table unless that table
- * is the head's own. */
+/* Weights read in one decode pass: every layer (of its experts the used ones) and the head, and the row of
+ * the token table unless that table is the head's own. */
 uint64_t brig_report_bytes_per_token(const struct brig_model *m, const struct brig_embed *e);
 
 #endif

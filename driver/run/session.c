@@ -52,7 +52,9 @@ struct pass_plan {
     uint32_t count;
     struct brig_want want; /* count 0: none */
     uint32_t top;
+    bool normed;
     int (*sink)(void *ctx, uint32_t row, const float *logits);
+    int (*stage_sink)(void *ctx, unsigned stage, const float *h, uint32_t n_rows);
     void *sink_ctx;
 };
 
@@ -63,7 +65,7 @@ static int one_pass(struct brig_session *s, const struct pass_plan *p, struct br
     if (p->count > s->o.ctx || pos > s->o.ctx - p->count)
         return brig_fail_set(fail, BRIG_ELIMIT, "%zu tokens do not fit into a context of %u", pos + p->count,
                              s->o.ctx);
-    int r = brig_embed_rows(s->o.embed, p->ids, p->count, s->h, fail);
+    int r = brig_embed_rows(s->o.embed, p->ids, p->count, (uint32_t)pos, s->h, fail);
     if (r < 0)
         return r;
     const struct brig_run run = {.slot = 0, .pos = (uint32_t)pos, .count = p->count};
@@ -77,7 +79,9 @@ static int one_pass(struct brig_session *s, const struct pass_plan *p, struct br
         .n_ops = s->cut,
         .top = p->top,
         .h = s->h,
+        .normed = p->normed,
         .sink = p->sink,
+        .stage_sink = p->stage_sink,
         .sink_ctx = p->sink_ctx,
     };
     r = brig_line_pass(s->o.line, &pass, ret, fail);
@@ -133,6 +137,53 @@ int brig_session_logits(struct brig_session *s, const uint32_t *ids, size_t n,
                               .want = {.first = 0, .count = count},
                               .sink = sink,
                               .sink_ctx = sink_ctx};
+        int r = one_pass(s, &p, &unused, fail);
+        if (r < 0)
+            return r;
+        done += count;
+        if (progress != NULL)
+            progress(progress_ctx, done, n);
+    }
+    return 0;
+}
+
+/* What comes out of a pass, told as a boundary of the line. */
+struct boundaries {
+    struct brig_session *s;
+    size_t first; /* of the batch */
+    brig_session_hidden_fn *sink;
+    void *ctx;
+};
+
+static int after_stage(void *ctx, unsigned stage, const float *h, uint32_t n_rows)
+{
+    const struct boundaries *b = ctx;
+    int r = stage == 0 ? b->sink(b->ctx, 0, b->first, b->s->h, n_rows) : 0;
+    return r < 0 ? r : b->sink(b->ctx, stage + 1, b->first, h, n_rows);
+}
+
+static int after_norm(void *ctx, uint32_t row, const float *h)
+{
+    const struct boundaries *b = ctx;
+    return b->sink(b->ctx, b->s->o.model->desc.n_layers + 1, b->first + row, h, 1);
+}
+
+int brig_session_hidden(struct brig_session *s, const uint32_t *ids, size_t n, brig_session_hidden_fn *sink,
+                        void *sink_ctx, brig_session_progress_fn *progress, void *progress_ctx,
+                        struct brig_fail *fail)
+{
+    struct brig_answer unused;
+    struct boundaries b = {.s = s, .sink = sink, .ctx = sink_ctx};
+    for (size_t done = 0; done < n;) {
+        uint32_t count = batch_at(s, done, n);
+        struct pass_plan p = {.ids = ids + done,
+                              .count = count,
+                              .want = {.first = 0, .count = count},
+                              .normed = true,
+                              .sink = after_norm,
+                              .stage_sink = after_stage,
+                              .sink_ctx = &b};
+        b.first = done;
         int r = one_pass(s, &p, &unused, fail);
         if (r < 0)
             return r;

@@ -47,6 +47,15 @@ int brig_session_logits(struct brig_session *s, const uint32_t *ids, size_t n,
                         int (*sink)(void *ctx, uint32_t row, const float *logits), void *sink_ctx,
                         brig_session_progress_fn *progress, void *progress_ctx, struct brig_fail *fail);
 
+/* Send n tokens and get the hidden rows at every boundary: sink(ctx, boundary, first, h, n_rows) is called
+ * with h [n_rows, hidden] of tokens first to first + n_rows - 1; boundary 0: what enters the first layer, i:
+ * what leaves layer i, layers + 1: after the final norm. The line is a star with one layer a stage. */
+typedef int brig_session_hidden_fn(void *ctx, uint32_t boundary, size_t first, const float *h,
+                                   uint32_t n_rows);
+int brig_session_hidden(struct brig_session *s, const uint32_t *ids, size_t n, brig_session_hidden_fn *sink,
+                        void *sink_ctx, brig_session_progress_fn *progress, void *progress_ctx,
+                        struct brig_fail *fail);
+
 size_t brig_session_length(const struct brig_session *s); /* tokens in the cache */
 uint32_t brig_session_ctx(const struct brig_session *s);
 

@@ -25,9 +25,12 @@ struct brig_tokenizer_kind {
     int (*open)(void **ret_state, const struct brig_vocab *vocab, const char *pre_override,
                 struct brig_fail *fail);
     void (*close)(void *state); /* accepts NULL */
-    /* Well-formed UTF-8 without added tokens to ids, appended. */
-    int (*encode)(void *state, const char *text, size_t n, struct brig_ids *ids, struct brig_fail *fail);
-    /* Append the bytes that a token stands for; only for ids inside the vocabulary that are neither control
+    /* Well-formed UTF-8 without added tokens, normalised, to ids, appended. at_start: nothing stands before
+     * it. */
+    int (*encode)(void *state, const char *text, size_t n, bool at_start, struct brig_ids *ids,
+                  struct brig_fail *fail);
+    /* The rest is for vocabularies without rules: those have decoders. NULL: there are none without.
+     * Append the bytes that a token stands for; only for ids inside the vocabulary that are neither control
      * nor user defined. */
     int (*piece)(void *state, uint32_t id, struct brig_buf *out);
     /* As piece, for user defined tokens; NULL: they stand for their spelling. */

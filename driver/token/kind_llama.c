@@ -9,12 +9,10 @@
 #include <string.h>
 
 #include "driver/token/merge.h"
+#include "driver/token/space.h"
 #include "driver/token/strmap.h"
 #include "driver/token/utf8.h"
 #include "proto/base/mem.h"
-
-#define SPACE       "\xe2\x96\x81" /* U+2581 */
-#define SPACE_BYTES 3u
 
 struct llama {
     const struct brig_vocab *vocab;
@@ -38,35 +36,10 @@ static int32_t type_of(const struct brig_vocab *v, uint32_t id)
     return v->types != NULL ? v->types[id] : BRIG_TOKEN_NORMAL;
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* The byte that a token stands for, spelt <0xHH>, or -1. A vocabulary without types is asked by spelling. */
+/* The byte that a token stands for, or -1. A vocabulary without types is asked by spelling. */
 static int byte_of(const struct brig_vocab *v, uint32_t id)
 {
-    struct brig_str s = v->tokens[id];
-    if ((v->types != NULL && v->types[id] != BRIG_TOKEN_BYTE) || s.len != 6 || memcmp(s.ptr, "<0x", 3) != 0 ||
-        s.ptr[5] != '>')
-        return -1;
-    int high = hex_digit(s.ptr[3]), low = hex_digit(s.ptr[4]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
-static bool is_space(const char *s, size_t n)
-{
-    return n >= SPACE_BYTES && memcmp(s, SPACE, SPACE_BYTES) == 0;
-}
-
-/* A space that follows something that is none. */
-static bool crosses_words(struct brig_str s)
-{
-    for (size_t i = 1; i + SPACE_BYTES <= s.len; i++)
-        if (is_space(s.ptr + i, s.len - i) &&
-            !(i >= SPACE_BYTES && is_space(s.ptr + i - SPACE_BYTES, SPACE_BYTES)))
-            return true;
-    return false;
+    return v->types == NULL || v->types[id] == BRIG_TOKEN_BYTE ? brig_byte_of_spelling(v->tokens[id]) : -1;
 }
 
 static void add_spelling(struct llama *l, uint32_t id)
@@ -84,7 +57,7 @@ static void add_spelling(struct llama *l, uint32_t id)
     }
     if (s.len > l->longest)
         l->longest = s.len;
-    l->words = l->words && !crosses_words(s);
+    l->words = l->words && !brig_crosses_words(s);
 }
 
 static int fill(struct llama *l, struct brig_fail *fail)
@@ -221,31 +194,22 @@ static int encode_piece(struct llama *l, const char *text, size_t n, struct brig
 static int fill_spaced(struct llama *l, const char *text, size_t n)
 {
     brig_buf_clear(&l->spaced);
-    int r = l->vocab->add_space_prefix ? brig_buf_add(&l->spaced, SPACE, SPACE_BYTES) : 0;
+    int r = l->vocab->add_space_prefix ? brig_buf_add(&l->spaced, BRIG_SPACE, BRIG_SPACE_BYTES) : 0;
     for (size_t i = 0; i < n && r == 0;) {
         const char *space = memchr(text + i, ' ', n - i);
         size_t plain = space != NULL ? (size_t)(space - (text + i)) : n - i;
         r = brig_buf_add(&l->spaced, text + i, plain);
         if (r == 0 && space != NULL)
-            r = brig_buf_add(&l->spaced, SPACE, SPACE_BYTES);
+            r = brig_buf_add(&l->spaced, BRIG_SPACE, BRIG_SPACE_BYTES);
         i += plain + (space != NULL);
     }
     return r;
 }
 
-/* Where the word at the start of s ends: before a space that follows something else. */
-static size_t word(const char *s, size_t n)
+static int llama_encode(void *state, const char *text, size_t n, bool at_start, struct brig_ids *ids,
+                        struct brig_fail *fail)
 {
-    size_t i = 0;
-    while (is_space(s + i, n - i))
-        i += SPACE_BYTES;
-    while (i < n && !is_space(s + i, n - i))
-        i++;
-    return i;
-}
-
-static int llama_encode(void *state, const char *text, size_t n, struct brig_ids *ids, struct brig_fail *fail)
-{
+    (void)at_start; /* each text between added tokens begins with a space */
     struct llama *l = state;
     if (n == 0)
         return 0;
@@ -255,21 +219,9 @@ static int llama_encode(void *state, const char *text, size_t n, struct brig_ids
     text = l->spaced.data;
     n = l->spaced.len;
     for (size_t i = 0; i < n && r == 0;) {
-        size_t bytes = l->words ? word(text + i, n - i) : n - i;
+        size_t bytes = l->words ? brig_word(text + i, n - i) : n - i;
         r = encode_piece(l, text + i, bytes, ids, fail);
         i += bytes;
-    }
-    return r;
-}
-
-static int add_spelt(struct llama *l, uint32_t id, struct brig_buf *out)
-{
-    struct brig_str s = l->vocab->tokens[id];
-    int r = 0;
-    for (size_t i = 0; i < s.len && r == 0;) {
-        bool space = is_space(s.ptr + i, s.len - i);
-        r = space ? brig_buf_add(out, " ", 1) : brig_buf_add(out, s.ptr + i, 1);
-        i += space ? SPACE_BYTES : 1;
     }
     return r;
 }
@@ -279,19 +231,21 @@ static int llama_piece(void *state, uint32_t id, struct brig_buf *out)
     struct llama *l = state;
     int byte = byte_of(l->vocab, id);
     char c = (char)byte;
-    return byte >= 0 ? brig_buf_add(out, &c, 1) : add_spelt(l, id, out);
+    return byte >= 0 ? brig_buf_add(out, &c, 1) : brig_space_piece(l->vocab->tokens[id], out);
 }
 
 static int llama_user_piece(void *state, uint32_t id, struct brig_buf *out)
 {
-    return add_spelt(state, id, out);
+    const struct llama *l = state;
+    return brig_space_piece(l->vocab->tokens[id], out);
 }
 
 static size_t llama_lead(void *state, uint32_t id)
 {
     struct llama *l = state;
     struct brig_str s = l->vocab->tokens[id];
-    return l->vocab->add_space_prefix && type_of(l->vocab, id) == BRIG_TOKEN_NORMAL && is_space(s.ptr, s.len);
+    return l->vocab->add_space_prefix && type_of(l->vocab, id) == BRIG_TOKEN_NORMAL &&
+           brig_is_space(s.ptr, s.len);
 }
 
 const struct brig_tokenizer_kind brig_tokenizer_llama = {

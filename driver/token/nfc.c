@@ -1,7 +1,7 @@
 /*
- * NFC with the tables of utf8proc. Its one-call function orders combining marks by swapping neighbours, which
- * takes minutes on a megabyte of marks; so the three steps (decompose, order, compose) are made here, the
- * ordering by counting.
+ * Unicode's normal forms with the tables of utf8proc. Its one-call function orders combining marks by
+ * swapping neighbours, which takes minutes on a megabyte of marks; so the three steps (decompose, order,
+ * compose) are made here, the ordering by counting.
  */
 #include "driver/token/nfc.h"
 
@@ -14,17 +14,25 @@
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
 
-#define OPTIONS           (UTF8PROC_STABLE | UTF8PROC_COMPOSE)
-#define MAX_DECOMPOSITION 32 /* code points of one character; Unicode's canonical maximum is 4 */
+#define MAX_DECOMPOSITION 32 /* code points of one character; Unicode's maximum is 18 */
 #define N_CLASSES         256
 
-/* Every character below U+0300 is in NFC, alone and beside others below it. */
-static bool is_surely_nfc(const char *text, size_t n)
+/* Every character below U+0300 is in NFC, alone and beside others below it; ASCII is in all forms. */
+static bool is_surely_normal(const char *text, size_t n, enum brig_form form)
 {
+    unsigned char least = form == BRIG_FORM_NFC ? 0xcc : 0x80;
     for (size_t i = 0; i < n; i++)
-        if ((unsigned char)text[i] >= 0xcc)
+        if ((unsigned char)text[i] >= least)
             return false;
     return true;
+}
+
+static utf8proc_option_t options_of(enum brig_form form)
+{
+    bool compat = form == BRIG_FORM_NFKC || form == BRIG_FORM_NFKD;
+    bool compose = form == BRIG_FORM_NFC || form == BRIG_FORM_NFKC;
+    return UTF8PROC_STABLE | (compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
+           (compat ? UTF8PROC_COMPAT : 0);
 }
 
 struct points {
@@ -34,7 +42,7 @@ struct points {
 };
 
 /* A first pass with v NULL counts. */
-static size_t decompose(const char *text, size_t n, utf8proc_int32_t *v)
+static size_t decompose(const char *text, size_t n, utf8proc_option_t options, utf8proc_int32_t *v)
 {
     size_t count = 0;
     for (size_t i = 0; i < n;) {
@@ -42,7 +50,7 @@ static size_t decompose(const char *text, size_t n, utf8proc_int32_t *v)
         utf8proc_int32_t c = (utf8proc_int32_t)brig_utf8_code_point(text + i, step);
         utf8proc_int32_t parts[MAX_DECOMPOSITION];
         int last_class = 0;
-        utf8proc_ssize_t k = utf8proc_decompose_char(c, parts, MAX_DECOMPOSITION, OPTIONS, &last_class);
+        utf8proc_ssize_t k = utf8proc_decompose_char(c, parts, MAX_DECOMPOSITION, options, &last_class);
         if (k < 1 || k > MAX_DECOMPOSITION) { /* not a character that the tables can treat: kept */
             parts[0] = c;
             k = 1;
@@ -105,23 +113,26 @@ static int encode(const struct points *p, struct brig_buf *out)
     return 0;
 }
 
-int brig_nfc(const char *text, size_t n, struct brig_buf *out, const char **ret_text, size_t *ret_n,
-             struct brig_fail *fail)
+int brig_normal_form(enum brig_form form, const char *text, size_t n, struct brig_buf *out,
+                     const char **ret_text, size_t *ret_n, struct brig_fail *fail)
 {
-    if (is_surely_nfc(text, n)) {
+    if (is_surely_normal(text, n, form)) {
         *ret_text = text;
         *ret_n = n;
         return 0;
     }
+    utf8proc_option_t options = options_of(form);
     brig_buf_clear(out);
-    struct points p = {.n = decompose(text, n, NULL)};
+    struct points p = {.n = decompose(text, n, options, NULL)};
     p.v = brig_alloc(p.n, sizeof *p.v);
     p.spare = brig_alloc(p.n, sizeof *p.spare);
     int r = -BRIG_ENOMEM;
     if (p.v != NULL && p.spare != NULL) {
-        decompose(text, n, p.v);
+        decompose(text, n, options, p.v);
         order(&p);
-        utf8proc_ssize_t k = utf8proc_normalize_utf32(p.v, (utf8proc_ssize_t)p.n, OPTIONS);
+        utf8proc_ssize_t k = (utf8proc_ssize_t)p.n;
+        if ((options & UTF8PROC_COMPOSE) != 0)
+            k = utf8proc_normalize_utf32(p.v, k, options);
         p.n = k > 0 ? (size_t)k : 0;
         r = k < 0 ? -BRIG_EINTERNAL : encode(&p, out);
     }
@@ -133,4 +144,10 @@ int brig_nfc(const char *text, size_t n, struct brig_buf *out, const char **ret_
     *ret_text = out->data;
     *ret_n = out->len;
     return 0;
+}
+
+int brig_nfc(const char *text, size_t n, struct brig_buf *out, const char **ret_text, size_t *ret_n,
+             struct brig_fail *fail)
+{
+    return brig_normal_form(BRIG_FORM_NFC, text, n, out, ret_text, ret_n, fail);
 }

@@ -1,24 +1,15 @@
-/* Pre-tokenizers: the table, and PCRE2 with limits, so that no text makes a pattern run away. */
+/* Pre-tokenizers: the table, and the walk of a text through the steps. */
 #include "driver/token/pretoken.h"
 
-#include <stdint.h>
 #include <string.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include "driver/token/nfc.h"
+#include "driver/token/pattern.h"
+#include "driver/token/replace.h"
 #include "driver/token/tokenizer.h"
 #include "proto/base/mem.h"
 
-#define MAX_PATTERNS   2
-#define HEAP_LIMIT_KIB 65536u
-#define MATCH_LIMIT    10000000u
-
-/* Unicode's White_Space, inside a class. PCRE2's own \s also has U+180E. */
-#define WHITE                                                                                                \
-    "\\x{09}-\\x{0d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}"   \
-    "\\x{3000}"
+#define MAX_PATTERNS 2
 
 struct row {
     const char *name;
@@ -36,11 +27,21 @@ static const struct row rows[] = {
 #define N_ROWS (sizeof rows / sizeof rows[0])
 
 struct brig_pretoken {
-    const struct row *row;
-    unsigned n_patterns;
-    pcre2_code *code[MAX_PATTERNS];
-    pcre2_match_data *match[MAX_PATTERNS]; /* one each: a split runs inside another */
-    pcre2_match_context *limits;
+    const struct row *row; /* NULL: made from steps */
+    unsigned n;
+    struct {
+        struct brig_step step;
+        struct brig_pattern *pattern;
+        struct brig_buf text; /* the piece as the step has changed it */
+    } v[BRIG_MAX_STEPS];
+};
+
+/* One text on its way through the steps. */
+struct walk {
+    struct brig_pretoken *p;
+    brig_pretoken_fn fn;
+    void *ctx;
+    struct brig_fail *fail;
 };
 
 const char *brig_pretokenizer_at(unsigned i, const char **help)
@@ -58,6 +59,11 @@ static const struct row *find(struct brig_str kind)
         if (brig_str_eq(kind, rows[i].name))
             return &rows[i];
     return NULL;
+}
+
+const char *brig_pretoken_pattern(const char *row)
+{
+    return find((struct brig_str){row, strlen(row)})->patterns[0];
 }
 
 static int fail_unknown(struct brig_str kind, struct brig_fail *fail)
@@ -80,52 +86,35 @@ static int fail_unknown(struct brig_str kind, struct brig_fail *fail)
     return r;
 }
 
-/* The pattern as PCRE2 gets it: \s and \S spelt out. */
-static int expand(const char *pattern, struct brig_buf *out)
+static int add_step(struct brig_pretoken *p, const struct brig_step *step, struct brig_fail *fail)
 {
-    bool in_class = false;
-    int r = 0;
-    for (const char *c = pattern; *c != '\0' && r == 0; c++) {
-        if (c[0] == '\\' && c[1] == 's')
-            r = brig_buf_printf(out, in_class ? "%s" : "[%s]", WHITE);
-        else if (c[0] == '\\' && c[1] == 'S')
-            r = brig_buf_printf(out, "[^%s]", WHITE);
-        else if (c[0] == '\\')
-            r = brig_buf_add(out, c, 2);
-        else
-            r = brig_buf_add(out, c, 1);
-        if (c[0] == '\\')
-            c++;
-        else if (*c == '[' || *c == ']')
-            in_class = *c == '[';
+    if (p->n == BRIG_MAX_STEPS)
+        return brig_fail_set(fail, BRIG_ELIMIT, "more than %u pre-tokenizers in a row", BRIG_MAX_STEPS);
+    p->v[p->n].step = *step;
+    if (step->kind != BRIG_STEP_PREFIX) {
+        int r = brig_pattern_new(&p->v[p->n].pattern, step->pattern, step->regex, fail);
+        if (r < 0)
+            return r;
     }
-    return r;
+    p->n++;
+    return 0;
 }
 
-static int compile(struct brig_pretoken *p, const char *pattern, struct brig_fail *fail)
+int brig_pretoken_from_steps(struct brig_pretoken **ret, const struct brig_steps *steps,
+                             struct brig_fail *fail)
 {
-    struct brig_buf text = {0};
-    int r = expand(pattern, &text);
+    struct brig_pretoken *p = brig_alloc(1, sizeof *p);
+    if (p == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a pre-tokenizer");
+    int r = 0;
+    for (unsigned i = 0; i < steps->n && r == 0; i++)
+        if (steps->v[i].kind != BRIG_STEP_BYTES)
+            r = add_step(p, &steps->v[i], fail);
     if (r < 0) {
-        brig_buf_release(&text);
-        return brig_fail_set(fail, (enum brig_err) - r, "out of memory for a pattern");
+        brig_pretoken_free(p);
+        return r;
     }
-    int err = 0;
-    PCRE2_SIZE at = 0;
-    unsigned i = p->n_patterns;
-    /* Anchored here and not at the match: there it would switch the compiled code off. */
-    p->code[i] = pcre2_compile((PCRE2_SPTR)text.data, text.len, PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &err,
-                               &at, NULL);
-    brig_buf_release(&text);
-    if (p->code[i] == NULL)
-        return brig_fail_set(fail, BRIG_EINTERNAL, "pattern of pre-tokenizer '%s': PCRE2 error %d at %zu",
-                             p->row->name, err, (size_t)at);
-    p->n_patterns++;
-    /* Where memory may not be executable this fails, and the interpreter does the same work slower. */
-    (void)pcre2_jit_compile(p->code[i], PCRE2_JIT_COMPLETE);
-    p->match[i] = pcre2_match_data_create(1, NULL);
-    if (p->match[i] == NULL)
-        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a pattern");
+    *ret = p;
     return 0;
 }
 
@@ -134,86 +123,148 @@ int brig_pretoken_new(struct brig_pretoken **ret, struct brig_str kind, struct b
     const struct row *row = find(kind);
     if (row == NULL)
         return fail_unknown(kind, fail);
-    struct brig_pretoken *p = brig_alloc(1, sizeof *p);
-    if (p == NULL)
-        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a pre-tokenizer");
-    p->row = row;
-    p->limits = pcre2_match_context_create(NULL);
-    int r = 0;
-    if (p->limits == NULL)
-        r = brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a pre-tokenizer");
-    for (unsigned i = 0; i < MAX_PATTERNS && row->patterns[i] != NULL && r == 0; i++)
-        r = compile(p, row->patterns[i], fail);
-    if (r < 0) {
-        brig_pretoken_free(p);
-        return r;
-    }
-    pcre2_set_heap_limit(p->limits, HEAP_LIMIT_KIB);
-    *ret = p;
-    return 0;
+    struct brig_steps steps = {0};
+    for (unsigned i = 0; i < MAX_PATTERNS && row->patterns[i] != NULL; i++)
+        steps.v[steps.n++] = (struct brig_step){.kind = BRIG_STEP_SPLIT,
+                                                .behaviour = BRIG_SPLIT_ISOLATED,
+                                                .regex = true,
+                                                .pattern = {row->patterns[i], strlen(row->patterns[i])}};
+    int r = brig_pretoken_from_steps(ret, &steps, fail);
+    if (r == 0)
+        (*ret)->row = row;
+    return r;
 }
 
 void brig_pretoken_free(struct brig_pretoken *p)
 {
     if (p == NULL)
         return;
-    for (unsigned i = 0; i < MAX_PATTERNS; i++) {
-        pcre2_code_free(p->code[i]);
-        pcre2_match_data_free(p->match[i]);
+    for (unsigned i = 0; i < BRIG_MAX_STEPS; i++) {
+        brig_pattern_free(p->v[i].pattern);
+        brig_buf_release(&p->v[i].text);
     }
-    pcre2_match_context_free(p->limits);
     brig_free(p);
 }
 
 bool brig_pretoken_whole_first(const struct brig_pretoken *p)
 {
-    return p->row->whole_first;
+    return p->row != NULL && p->row->whole_first;
 }
 
 int brig_pretoken_normalise(const struct brig_pretoken *p, const char *text, size_t n, struct brig_buf *out,
                             const char **ret_text, size_t *ret_n, struct brig_fail *fail)
 {
-    if (p->row->nfc)
+    if (p->row != NULL && p->row->nfc)
         return brig_nfc(text, n, out, ret_text, ret_n, fail);
     *ret_text = text;
     *ret_n = n;
     return 0;
 }
 
-static int fail_match(const struct brig_pretoken *p, int err, size_t at, struct brig_fail *fail)
+static int walk(const struct walk *w, unsigned level, const char *text, size_t n, bool at_start);
+
+/* A piece that may still grow: a match waits for its neighbour. */
+struct pending {
+    size_t start, end;
+    bool any, match;
+};
+
+/* Does [.., end) of a kind belong to the piece that waits? */
+static bool joins(enum brig_split behaviour, const struct pending *p, bool match, bool before_match)
 {
-    PCRE2_UCHAR words[160] = "";
-    (void)pcre2_get_error_message(err, words, sizeof words);
-    return brig_fail_set(fail, BRIG_ELIMIT, "pre-tokenizer '%s' gave up at byte %zu of the text: %s",
-                         p->row->name, at, (const char *)words);
+    switch (behaviour) {
+    case BRIG_SPLIT_CONTIGUOUS:
+        return p->match == match;
+    case BRIG_SPLIT_MERGED_WITH_PREVIOUS:
+        return match && !before_match;
+    case BRIG_SPLIT_MERGED_WITH_NEXT:
+        return p->match && !match;
+    case BRIG_SPLIT_REMOVED:
+    case BRIG_SPLIT_ISOLATED:
+        break;
+    }
+    return false;
 }
 
-static int split(struct brig_pretoken *p, unsigned level, const char *text, size_t n, brig_pretoken_fn fn,
-                 void *ctx, struct brig_fail *fail)
+static int give(const struct walk *w, unsigned level, const char *text, bool at_start, struct pending *p)
 {
-    if (level == p->n_patterns)
-        return fn(ctx, text, n, fail);
+    bool gone = p->match && w->p->v[level].step.behaviour == BRIG_SPLIT_REMOVED;
+    int r = 0;
+    if (p->any && !gone)
+        r = walk(w, level + 1, text + p->start, p->end - p->start, at_start && p->start == 0);
+    p->any = false;
+    return r;
+}
+
+/* The next run of text, a match or what lies between two. *before_match: the run before it was one. */
+static int take(const struct walk *w, unsigned level, const char *text, bool at_start, size_t start,
+                size_t end, bool match, struct pending *p, bool *before_match)
+{
+    const struct brig_step *s = &w->p->v[level].step;
+    match = match != s->invert;
+    int r = 0;
+    if (p->any && joins(s->behaviour, p, match, *before_match)) {
+        p->end = end;
+        p->match = p->match && match;
+    } else {
+        r = give(w, level, text, at_start, p);
+        *p = (struct pending){start, end, true, match};
+    }
+    *before_match = match;
+    return r;
+}
+
+static int split(const struct walk *w, unsigned level, const char *text, size_t n, bool at_start)
+{
+    struct pending p = {0};
+    bool before_match = false;
     for (size_t at = 0; at < n;) {
-        int k = pcre2_match(p->code[level], (PCRE2_SPTR)text, n, at, PCRE2_NO_UTF_CHECK, p->match[level],
-                            p->limits);
-        if (k < 0)
-            return fail_match(p, k, at, fail);
-        size_t end = pcre2_get_ovector_pointer(p->match[level])[1];
-        if (end <= at || end > n)
-            return fail_match(p, PCRE2_ERROR_NOMATCH, at, fail);
-        int r = split(p, level + 1, text + at, end - at, fn, ctx, fail);
+        size_t start = n, end = n;
+        int found = brig_pattern_find(w->p->v[level].pattern, text, n, at, &start, &end, w->fail);
+        int r = found < 0 ? found : 0;
+        if (r == 0 && start > at)
+            r = take(w, level, text, at_start, at, start, false, &p, &before_match);
+        if (r == 0 && end > start)
+            r = take(w, level, text, at_start, start, end, true, &p, &before_match);
         if (r < 0)
             return r;
         at = end;
     }
-    return 0;
+    return give(w, level, text, at_start, &p);
 }
 
-int brig_pretoken_split(struct brig_pretoken *p, const char *text, size_t n, brig_pretoken_fn fn, void *ctx,
-                        struct brig_fail *fail)
+static int prefix(const struct walk *w, unsigned level, const char *text, size_t n, bool at_start)
 {
-    /* A pattern backs up over a run of white space once or twice: in proportion to the text, never more. */
-    uint64_t limit = (uint64_t)n * 16 > MATCH_LIMIT ? (uint64_t)n * 16 : MATCH_LIMIT;
-    pcre2_set_match_limit(p->limits, limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX);
-    return split(p, 0, text, n, fn, ctx, fail);
+    const struct brig_step *s = &w->p->v[level].step;
+    struct brig_buf *b = &w->p->v[level].text;
+    struct brig_str c = s->content;
+    if ((s->first && !at_start) || (n >= c.len && memcmp(text, c.ptr, c.len) == 0))
+        return walk(w, level + 1, text, n, at_start);
+    brig_buf_clear(b);
+    if (brig_buf_add(b, c.ptr, c.len) < 0 || brig_buf_add(b, text, n) < 0)
+        return brig_fail_set(w->fail, BRIG_ENOMEM, "out of memory for a text of %zu bytes", n);
+    return walk(w, level + 1, b->data, b->len, at_start);
+}
+
+static int walk(const struct walk *w, unsigned level, const char *text, size_t n, bool at_start)
+{
+    struct brig_pretoken *p = w->p;
+    if (n == 0)
+        return 0;
+    if (level == p->n)
+        return w->fn(w->ctx, text, n, w->fail);
+    if (p->v[level].step.kind == BRIG_STEP_SPLIT)
+        return split(w, level, text, n, at_start);
+    if (p->v[level].step.kind == BRIG_STEP_PREFIX)
+        return prefix(w, level, text, n, at_start);
+    struct brig_buf *b = &p->v[level].text;
+    int r = brig_replace(p->v[level].pattern, p->v[level].step.content, text, n, b, w->fail);
+    return r < 0 ? r : walk(w, level + 1, b->data, b->len, at_start);
+}
+
+int brig_pretoken_split(struct brig_pretoken *p, const char *text, size_t n, bool at_start,
+                        brig_pretoken_fn fn, void *ctx, struct brig_fail *fail)
+{
+    const struct walk w = {p, fn, ctx, fail};
+    return walk(&w, 0, text, n, at_start);
 }

@@ -12,6 +12,7 @@
 #include "proto/base/mem.h"
 
 #define NO_PAIR  UINT64_MAX
+#define BATCH    64u
 #define MULTIPLY 0x9fb21c651e98df25ull
 
 static uint64_t random_seed(void)
@@ -64,12 +65,10 @@ void brig_strmap_release(struct brig_strmap *m)
     *m = (struct brig_strmap){0};
 }
 
-/* The slot that holds the key, or the free one where it would go. *ret_hash goes into a slot's high half, so
- * that strings are read only where they very likely match. */
-static uint64_t *slot_of(const struct brig_strmap *m, const char *key, size_t n, uint64_t *ret_hash)
+/* The slot that holds the key with this hash, or the free one where it would go. A slot's high half is the
+ * hash's, so that strings are read only where they very likely match. */
+static uint64_t *find_slot(const struct brig_strmap *m, const char *key, size_t n, uint64_t h)
 {
-    uint64_t h = hash(key, n, m->seed);
-    *ret_hash = h & 0xffffffff00000000u;
     for (uint64_t at = h;; at++) {
         uint64_t *slot = &m->slots[at & m->mask];
         if (*slot == 0)
@@ -80,6 +79,13 @@ static uint64_t *slot_of(const struct brig_strmap *m, const char *key, size_t n,
         if (s.len == n && (n == 0 || memcmp(s.ptr, key, n) == 0))
             return slot;
     }
+}
+
+static uint64_t *slot_of(const struct brig_strmap *m, const char *key, size_t n, uint64_t *ret_high)
+{
+    uint64_t h = hash(key, n, m->seed);
+    *ret_high = h & 0xffffffff00000000u;
+    return find_slot(m, key, n, h);
 }
 
 bool brig_strmap_add(struct brig_strmap *m, uint32_t index, uint32_t *ret_old)
@@ -103,6 +109,41 @@ uint32_t brig_strmap_get(const struct brig_strmap *m, const char *key, size_t n)
 {
     uint64_t h, slot = *slot_of(m, key, n, &h);
     return slot == 0 ? BRIG_NO_ID : (uint32_t)slot - 1;
+}
+
+void brig_strmap_prefetch(const struct brig_strmap *m, struct brig_str key)
+{
+    __builtin_prefetch(&m->slots[hash(key.ptr, key.len, m->seed) & m->mask], 1);
+}
+
+/* Slots, then the strings' places, then the strings: each is asked for in one round and used in the next. */
+static void get_batch(const struct brig_strmap *m, const struct brig_str *keys, size_t n, uint32_t *ret)
+{
+    uint64_t hashes[BATCH];
+    for (size_t i = 0; i < n; i++) {
+        hashes[i] = hash(keys[i].ptr, keys[i].len, m->seed);
+        __builtin_prefetch(&m->slots[hashes[i] & m->mask]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t slot = m->slots[hashes[i] & m->mask];
+        if (slot != 0)
+            __builtin_prefetch(&m->strings[(uint32_t)slot - 1]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t slot = m->slots[hashes[i] & m->mask];
+        if (slot != 0)
+            __builtin_prefetch(m->strings[(uint32_t)slot - 1].ptr);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t slot = *find_slot(m, keys[i].ptr, keys[i].len, hashes[i]);
+        ret[i] = slot == 0 ? BRIG_NO_ID : (uint32_t)slot - 1;
+    }
+}
+
+void brig_strmap_get_many(const struct brig_strmap *m, const struct brig_str *keys, size_t n, uint32_t *ret)
+{
+    for (size_t at = 0; at < n; at += BATCH)
+        get_batch(m, keys + at, n - at < BATCH ? n - at : BATCH, ret + at);
 }
 
 int brig_pairmap_init(struct brig_pairmap *m, uint32_t n)
@@ -133,6 +174,13 @@ static uint64_t place_of(const struct brig_pairmap *m, uint64_t pair)
     while (m->keys[at & m->mask] != NO_PAIR && m->keys[at & m->mask] != pair)
         at++;
     return at & m->mask;
+}
+
+void brig_pairmap_prefetch(const struct brig_pairmap *m, uint32_t left, uint32_t right)
+{
+    uint64_t at = mix(m->seed, (uint64_t)left << 32 | right) & m->mask;
+    __builtin_prefetch(&m->keys[at], 1);
+    __builtin_prefetch(&m->values[at], 1);
 }
 
 void brig_pairmap_add(struct brig_pairmap *m, uint32_t left, uint32_t right, uint32_t value)

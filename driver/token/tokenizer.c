@@ -7,7 +7,11 @@
 #include <string.h>
 
 #include "driver/token/added.h"
+#include "driver/token/decoder.h"
 #include "driver/token/kind.h"
+#include "driver/token/normal.h"
+#include "driver/token/rules.h"
+#include "driver/token/strmap.h"
 #include "driver/token/utf8.h"
 #include "proto/base/mem.h"
 
@@ -28,9 +32,13 @@ struct brig_tokenizer {
     const struct brig_vocab *vocab;
     const struct brig_tokenizer_kind *kind;
     void *state;
-    struct brig_added added;
-    struct brig_buf clean; /* a text without its invalid bytes */
-    struct brig_buf piece; /* the last token asked for */
+    struct brig_added added[2];   /* looked for in text as it came, and in normalised text */
+    struct brig_normal *normal;   /* NULL: text is left as it is */
+    struct brig_decoder *decoder; /* NULL: the kind knows what tokens stand for */
+    struct brig_buf clean;        /* a text without its invalid bytes */
+    struct brig_buf piece;        /* the last token asked for, */
+    uint32_t last;                /* its id */
+    size_t last_lead;             /* and bytes that it loses at the start */
 };
 
 const char *brig_tokenizer_kind_at(unsigned i, const char **help)
@@ -78,6 +86,22 @@ static int fail_kind(const struct brig_vocab *vocab, struct brig_fail *fail)
     return r;
 }
 
+static int open_parts(struct brig_tokenizer *t, const char *pre_override, struct brig_fail *fail)
+{
+    const struct brig_rules *rules = t->vocab->rules;
+    int r = 0;
+    t->last = BRIG_NO_ID;
+    if (rules != NULL && rules->normal.n > 0)
+        r = brig_normal_new(&t->normal, &rules->normal, fail);
+    if (r == 0 && rules != NULL)
+        r = brig_decoder_new(&t->decoder, rules, fail);
+    if (r == 0)
+        r = brig_added_init(&t->added[0], t->vocab, false, NULL, fail);
+    if (r == 0)
+        r = brig_added_init(&t->added[1], t->vocab, true, t->normal, fail);
+    return r < 0 ? r : t->kind->open(&t->state, t->vocab, pre_override, fail);
+}
+
 int brig_tokenizer_new(struct brig_tokenizer **ret, const struct brig_vocab *vocab, const char *pre_override,
                        struct brig_fail *fail)
 {
@@ -94,9 +118,7 @@ int brig_tokenizer_new(struct brig_tokenizer **ret, const struct brig_vocab *voc
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a tokenizer");
     t->vocab = vocab;
     t->kind = kind;
-    int r = brig_added_init(&t->added, vocab, fail);
-    if (r == 0)
-        r = kind->open(&t->state, vocab, pre_override, fail);
+    int r = open_parts(t, pre_override, fail);
     if (r < 0) {
         brig_tokenizer_free(t);
         return r;
@@ -110,7 +132,10 @@ void brig_tokenizer_free(struct brig_tokenizer *t)
     if (t == NULL)
         return;
     t->kind->close(t->state);
-    brig_added_release(&t->added);
+    brig_added_release(&t->added[0]);
+    brig_added_release(&t->added[1]);
+    brig_normal_free(t->normal);
+    brig_decoder_free(t->decoder);
     brig_buf_release(&t->clean);
     brig_buf_release(&t->piece);
     brig_free(t);
@@ -131,22 +156,29 @@ static int add_mark(struct brig_tokenizer *t, bool asked, int64_t id, struct bri
     return add_id(ids, (uint32_t)id, fail);
 }
 
-/* Well-formed text, its added tokens as themselves. */
-static int encode_special(struct brig_tokenizer *t, const char *text, size_t n, struct brig_ids *ids,
-                          struct brig_fail *fail)
+/* Well-formed text, its added tokens as themselves: those of one stage, and between them those of the next.
+ */
+static int encode_stage(struct brig_tokenizer *t, unsigned stage, const char *text, size_t n, bool control,
+                        bool at_start, struct brig_ids *ids, struct brig_fail *fail)
 {
-    size_t from = 0;
-    for (;;) {
-        size_t at = n, bytes = 0;
-        uint32_t id = 0;
-        bool found = brig_added_find(&t->added, text, n, from, &at, &bytes, &id);
-        int r = at > from ? t->kind->encode(t->state, text + from, at - from, ids, fail) : 0;
+    int r = 0;
+    if (stage == 1 && t->normal != NULL)
+        r = brig_normal_run(t->normal, text, n, &text, &n, fail);
+    if (r == 0 && stage == 2)
+        return n > 0 ? t->kind->encode(t->state, text, n, at_start, ids, fail) : 0;
+    for (size_t from = 0; r == 0;) {
+        struct brig_added_match m = {n, n, 0};
+        bool found = brig_added_find(&t->added[stage], text, n, from, control, &m);
+        if (m.start > from)
+            r = encode_stage(t, stage + 1, text + from, m.start - from, control, at_start && from == 0, ids,
+                             fail);
         if (r == 0 && found)
-            r = add_id(ids, id, fail);
-        if (r < 0 || !found)
-            return r;
-        from = at + bytes;
+            r = add_id(ids, m.id, fail);
+        if (!found)
+            break;
+        from = m.end;
     }
+    return r;
 }
 
 /* The text with U+FFFD for what is no UTF-8: itself, or the tokenizer's copy. */
@@ -178,15 +210,32 @@ int brig_tokenizer_encode(struct brig_tokenizer *t, const char *text, size_t n, 
     int r = clean(t, &text, &n, fail);
     if (r == 0)
         r = add_mark(t, marks && v->add_bos, v->bos, ids, fail);
-    if (r == 0 && (flags & BRIG_ENCODE_SPECIAL) != 0)
-        r = encode_special(t, text, n, ids, fail);
-    else if (r == 0 && n > 0)
-        r = t->kind->encode(t->state, text, n, ids, fail);
+    if (r == 0)
+        r = encode_stage(t, 0, text, n, (flags & BRIG_ENCODE_SPECIAL) != 0, true, ids, fail);
     if (r == 0)
         r = add_mark(t, marks && v->add_eos, v->eos, ids, fail);
     if (r < 0)
         ids->n = before;
     return r;
+}
+
+/* The bytes of a token of a vocabulary without rules, as its kind has them. */
+static bool piece_of_kind(struct brig_tokenizer *t, uint32_t id, int32_t type, struct brig_str *ret)
+{
+    const struct brig_vocab *v = t->vocab;
+    int (*piece)(void *, uint32_t, struct brig_buf *) = t->kind->piece;
+    if (type == BRIG_TOKEN_USER)
+        piece = t->kind->user_piece;
+    if (type == BRIG_TOKEN_CONTROL || piece == NULL) {
+        *ret = v->tokens[id];
+    } else {
+        brig_buf_clear(&t->piece);
+        if (piece(t->state, id, &t->piece) < 0)
+            return false;
+        *ret = (struct brig_str){t->piece.data, t->piece.len};
+    }
+    t->last_lead = t->kind->lead != NULL ? t->kind->lead(t->state, id) : 0;
+    return true;
 }
 
 bool brig_tokenizer_piece(struct brig_tokenizer *t, uint32_t id, bool special, const char **bytes, size_t *n)
@@ -195,33 +244,27 @@ bool brig_tokenizer_piece(struct brig_tokenizer *t, uint32_t id, bool special, c
     if (id >= v->n_tokens)
         return false;
     int32_t type = v->types != NULL ? v->types[id] : BRIG_TOKEN_NORMAL;
-    *bytes = "";
-    *n = 0;
-    if (type == BRIG_TOKEN_CONTROL && !special)
-        return true;
-    int (*piece)(void *, uint32_t, struct brig_buf *) = t->kind->piece;
-    if (type == BRIG_TOKEN_USER)
-        piece = t->kind->user_piece;
-    if (type == BRIG_TOKEN_CONTROL || piece == NULL) {
-        *bytes = v->tokens[id].ptr;
-        *n = v->tokens[id].len;
-        return true;
+    struct brig_str s = {"", 0};
+    t->last = BRIG_NO_ID;
+    t->last_lead = 0;
+    if (type != BRIG_TOKEN_CONTROL || special) {
+        if (t->decoder != NULL ? brig_decoder_piece(t->decoder, v->tokens[id], &s, &t->last_lead, NULL) < 0
+                               : !piece_of_kind(t, id, type, &s))
+            return false;
     }
-    brig_buf_clear(&t->piece);
-    if (piece(t->state, id, &t->piece) < 0)
-        return false;
-    if (t->piece.len > 0) {
-        *bytes = t->piece.data;
-        *n = t->piece.len;
-    }
+    t->last = id;
+    *bytes = s.len > 0 ? s.ptr : "";
+    *n = s.len;
     return true;
 }
 
-size_t brig_tokenizer_lead(const struct brig_tokenizer *t, uint32_t id)
+size_t brig_tokenizer_lead(struct brig_tokenizer *t, uint32_t id)
 {
-    if (t->kind->lead == NULL || id >= t->vocab->n_tokens)
+    const char *bytes;
+    size_t n;
+    if (t->last != id && !brig_tokenizer_piece(t, id, true, &bytes, &n))
         return 0;
-    return t->kind->lead(t->state, id);
+    return t->last_lead;
 }
 
 int brig_tokenizer_decode(struct brig_tokenizer *t, const uint32_t *ids, size_t n, bool special,
@@ -254,6 +297,9 @@ bool brig_tokenizer_is_end(const struct brig_tokenizer *t, uint32_t id)
         return false;
     if (id == v->eos || id == v->eot)
         return true;
+    for (uint32_t i = 0; i < v->n_ends; i++)
+        if (id == v->ends[i])
+            return true;
     if (v->types == NULL || v->types[id] != BRIG_TOKEN_CONTROL)
         return false;
     for (size_t i = 0; i < sizeof spellings / sizeof spellings[0]; i++)

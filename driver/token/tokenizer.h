@@ -1,7 +1,8 @@
 /*
  * Tokenizers: text to ids and back, from the data in a checkpoint. One registry row per kind
  * (tokenizer.def), one file each; "gpt2" is byte-level BPE (Sennrich et al. 2016 on bytes, as GPT-2 does it),
- * "llama" BPE by scores with byte fallback (Kudo and Richardson 2018, SentencePiece).
+ * "llama" BPE by scores with byte fallback (Kudo and Richardson 2018, SentencePiece), "bpe" BPE by merges on
+ * characters, "t5" unigram (Kudo 2018). Around them stand the steps that a tokenizer.json states (rules.h).
  */
 #ifndef BRIG_DRIVER_TOKEN_TOKENIZER_H
 #define BRIG_DRIVER_TOKEN_TOKENIZER_H
@@ -29,8 +30,8 @@ int brig_tokenizer_new(struct brig_tokenizer **ret, const struct brig_vocab *voc
 void brig_tokenizer_free(struct brig_tokenizer *t); /* NULL allowed */
 
 enum brig_encode_flag {
-    BRIG_ENCODE_SPECIAL = 1u, /* added tokens (control, user defined) in the text become their ids; without it
-                                 their spelling is plain text. Added tokens match before normalisation */
+    BRIG_ENCODE_SPECIAL = 1u, /* control tokens in the text become their ids; without it their spelling is
+                                 plain text. User defined tokens become theirs with and without it */
     BRIG_ENCODE_BOS = 2u, /* add bos (and eos) as the file asks for: a file that asks for none gets none */
 };
 
@@ -43,8 +44,8 @@ int brig_tokenizer_encode(struct brig_tokenizer *t, const char *text, size_t n, 
 bool brig_tokenizer_piece(struct brig_tokenizer *t, uint32_t id, bool special, const char **bytes, size_t *n);
 
 /* Bytes at the start of a token's piece that belong to no text that begins with it: the space that encode
- * puts before a text. */
-size_t brig_tokenizer_lead(const struct brig_tokenizer *t, uint32_t id);
+ * puts before a text. Ends the borrowing of another token's piece. */
+size_t brig_tokenizer_lead(struct brig_tokenizer *t, uint32_t id);
 
 /* Decode a whole list, from the start of a text: without the space that encode put before it. Invalid UTF-8
  * in the result becomes U+FFFD. */

@@ -51,3 +51,18 @@ uint32_t brig_utf8_code_point(const char *s, int n)
         c = c << 6 | ((unsigned char)s[i] & 0x3fu);
     return c;
 }
+
+size_t brig_utf8_before(const char *s, size_t n)
+{
+    size_t at = n - 1;
+    while (at > 0 && ((unsigned char)s[at] & 0xc0) == 0x80)
+        at--;
+    return at;
+}
+
+bool brig_utf8_is_white(uint32_t c)
+{
+    return (c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+           c == 0x3000;
+}

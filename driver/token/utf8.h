@@ -20,4 +20,10 @@ bool brig_utf8_valid(const char *s, size_t n);
 /* The code point of a character of `n` bytes (what brig_utf8_step returned). */
 uint32_t brig_utf8_code_point(const char *s, int n);
 
+/* Where the last character of s[n], n >= 1, begins; s is well-formed. */
+size_t brig_utf8_before(const char *s, size_t n);
+
+/* Unicode's White_Space. */
+bool brig_utf8_is_white(uint32_t code_point);
+
 #endif

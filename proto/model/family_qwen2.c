@@ -5,7 +5,7 @@
 
 static int describe(struct brig_model *m, const struct brig_meta *meta, struct brig_fail *fail)
 {
-    int r = brig_family_common(&m->desc, meta, fail);
+    int r = brig_family_common(m, meta, fail);
     if (r < 0)
         return r;
     m->desc.qkv_bias = true;

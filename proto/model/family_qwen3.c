@@ -5,10 +5,11 @@
 
 static int describe(struct brig_model *m, const struct brig_meta *meta, struct brig_fail *fail)
 {
-    int r = brig_family_common(&m->desc, meta, fail);
+    int r = brig_family_common(m, meta, fail);
     if (r < 0)
         return r;
     m->desc.qk_norm = BRIG_QK_NORM_HEAD;
+    brig_family_biases(m);
     return brig_family_finish(m, fail);
 }
 

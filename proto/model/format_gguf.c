@@ -1,4 +1,4 @@
-/* The GGUF row of the table of formats: versions 2 and 3, little-endian, one file. */
+/* The GGUF row of the table of formats: versions 2 and 3, little-endian, one file or a split set. */
 #include "proto/model/gguf.h"
 
 #include <string.h>
@@ -6,24 +6,12 @@
 
 #include "proto/base/mem.h"
 #include "proto/model/private.h"
+#include "proto/model/sha256.h"
 
 static bool probe(const char *path, const uint8_t *head, size_t n)
 {
     (void)path;
     return n >= 4 && memcmp(head, "GGUF", 4) == 0;
-}
-
-static int add_file(struct brig_model *m, struct brig_fail *fail)
-{
-    m->files = brig_alloc(1, sizeof *m->files);
-    char *path = brig_strndup(m->path, strlen(m->path));
-    if (m->files == NULL || path == NULL) {
-        brig_free(path);
-        return brig_fail_set(fail, BRIG_ENOMEM, "no memory");
-    }
-    m->files[0] = (struct brig_model_file){.path = path, .fd = -1};
-    m->n_files = 1;
-    return brig_model_file_open(path, &m->files[0].fd, &m->files[0].bytes, fail);
 }
 
 static int read_arch(const struct brig_meta *meta, struct brig_str *arch, struct brig_fail *fail)
@@ -36,39 +24,48 @@ static int read_arch(const struct brig_meta *meta, struct brig_str *arch, struct
     return 0;
 }
 
-static int open_gguf(struct brig_model *m, const struct brig_meta **meta, struct brig_str *arch,
-                     struct brig_fail *fail)
+/* Of one file its head; of several the SHA-256 of each head, one after the other. */
+static int identify(const struct brig_gguf *parts, struct brig_model *m, struct brig_fail *fail)
 {
-    struct brig_gguf *g = brig_alloc(1, sizeof *g);
-    int r;
-    if (g == NULL)
+    if (m->n_files == 1)
+        return brig_model_identify(m, parts[0].head.data, parts[0].head.len, fail);
+    uint8_t *digests = brig_alloc(m->n_files, BRIG_SHA256_BYTES);
+    if (digests == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "no memory");
-    m->priv = g;
-    if ((r = add_file(m, fail)) < 0 || (r = brig_gguf_scan(g, m->files[0].fd, m->files[0].bytes, fail)) < 0)
+    for (unsigned i = 0; i < m->n_files; i++) {
+        struct brig_sha256 sha;
+        brig_sha256_init(&sha);
+        brig_sha256_add(&sha, parts[i].head.data, parts[i].head.len);
+        brig_sha256_finish(&sha, digests + (size_t)i * BRIG_SHA256_BYTES);
+    }
+    int r = brig_model_identify(m, digests, (size_t)m->n_files * BRIG_SHA256_BYTES, fail);
+    brig_free(digests);
+    return r;
+}
+
+int brig_gguf_open(struct brig_model *m, const char *path, const struct brig_meta **meta,
+                   struct brig_str *arch, struct brig_fail *fail)
+{
+    int r = brig_gguf_open_set(m, path, fail);
+    if (r < 0)
         return r;
-    struct brig_gguf_reader reader = {m->files[0].fd,       m->files[0].bytes,    &g->head,
-                                      BRIG_GGUF_HEAD_START, {"the metadata", 12}, fail};
-    if ((r = brig_gguf_read_meta(g, &reader)) < 0 || (r = read_arch(&g->meta, arch, fail)) < 0 ||
-        (r = brig_gguf_read_tensors(g, &reader, m)) < 0 || (r = brig_gguf_read_vocab(g, m, fail)) < 0 ||
-        (r = brig_model_identify(m, g->head.data, g->head.len, fail)) < 0)
+    struct brig_gguf *parts = m->priv;
+    if ((r = read_arch(&parts[0].meta, arch, fail)) < 0 || (r = brig_gguf_read_tensors(parts, m, fail)) < 0 ||
+        (r = brig_gguf_read_vocab(&parts[0], m, fail)) < 0 || (r = identify(parts, m, fail)) < 0)
         return r;
-    brig_meta_str(&g->meta, "general.name", &m->name);
-    *meta = &g->meta;
+    brig_meta_str(&parts[0].meta, "general.name", &m->name);
+    *meta = &parts[0].meta;
     return 0;
 }
 
-static void close_gguf(struct brig_model *m)
+static int open_gguf(struct brig_model *m, const struct brig_meta **meta, struct brig_str *arch,
+                     struct brig_fail *fail)
 {
-    struct brig_gguf *g = m->priv;
-    for (unsigned i = 0; i < m->n_files; i++) {
-        if (m->files[i].fd >= 0)
-            close(m->files[i].fd);
-        brig_free(m->files[i].path);
-    }
-    brig_free(m->files);
-    brig_free(m->tensors);
-    if (g == NULL)
-        return;
+    return brig_gguf_open(m, m->path, meta, arch, fail);
+}
+
+static void release(struct brig_gguf *g)
+{
     brig_buf_release(&g->head);
     brig_buf_release(&g->key_text);
     brig_buf_release(&g->value_text);
@@ -78,14 +75,27 @@ static void close_gguf(struct brig_model *m)
     brig_free(g->merges);
     brig_free(g->token_types);
     brig_free(g->scores);
-    brig_free(g);
+}
+
+void brig_gguf_close(struct brig_model *m)
+{
+    struct brig_gguf *parts = m->priv;
+    for (unsigned i = 0; i < m->n_files; i++) {
+        if (m->files[i].path != NULL && m->files[i].fd >= 0)
+            close(m->files[i].fd);
+        brig_free(m->files[i].path);
+        release(&parts[i]);
+    }
+    brig_free(m->files);
+    brig_free(m->tensors);
+    brig_free(parts);
 }
 
 const struct brig_format brig_format_gguf = {
     .name = "gguf",
-    .help = "GGUF files, versions 2 and 3, little-endian",
+    .help = "GGUF files, versions 2 and 3, little-endian, split ones too",
     .probe = probe,
     .open = open_gguf,
-    .close = close_gguf,
+    .close = brig_gguf_close,
     .meta_at = brig_gguf_meta_at,
 };

@@ -1,7 +1,7 @@
 /*
  * GGUF in pieces: the reader of its head (gguf_read.c), metadata (gguf_meta.c), tensor table
- * (gguf_tensors.c), tokenizer (gguf_vocab.c) and printing (gguf_print.c); format_gguf.c joins them. Private
- * to this room.
+ * (gguf_tensors.c), tokenizer (gguf_vocab.c) and printing (gguf_print.c); gguf_set.c joins the parts of a
+ * split model, format_gguf.c everything. Private to this room.
  *
  * The head (everything before the tensor data) is read into memory of our own while it is walked for the
  * first time, with every length checked against what remains of the file. The second walk meets only what the
@@ -34,9 +34,12 @@ enum brig_gguf_kind {
 unsigned brig_gguf_kind_bytes(uint32_t kind);
 const char *brig_gguf_kind_name(uint32_t kind);
 
+/* One file. priv of a model points to an array of them, one for each of m->files; the first has the
+ * metadata that count. */
 struct brig_gguf {
     struct brig_buf head; /* the file up to the end of the tensor table */
     uint64_t n_keys, n_tensors;
+    uint64_t table; /* where in the head the tensor table begins */
     uint64_t alignment;
     struct brig_meta meta;
     struct brig_str *tokens, *merges;
@@ -70,9 +73,20 @@ int brig_gguf_name(struct brig_gguf_reader *r, const char *kind, size_t most, st
  * table. */
 int brig_gguf_scan(struct brig_gguf *g, int fd, uint64_t file_bytes, struct brig_fail *fail);
 
-/* Second walk, in this order; r is at the first key and ends at the end of the head. */
+/* Second walk, in this order; r is at the first key and ends at the tensor table. */
 int brig_gguf_read_meta(struct brig_gguf *g, struct brig_gguf_reader *r);
-int brig_gguf_read_tensors(struct brig_gguf *g, struct brig_gguf_reader *r, struct brig_model *m);
+/* The tables of all of m->files, whose heads are in parts [m->n_files], into m->tensors. */
+int brig_gguf_read_tensors(struct brig_gguf *parts, struct brig_model *m, struct brig_fail *fail);
+
+/* The file at `path` and, when it is one of a split set, all others: fills m->files and m->priv up to the
+ * metadata of each. Any part may be named. */
+int brig_gguf_open_set(struct brig_model *m, const char *path, struct brig_fail *fail);
+/* All of a model whose first part (or any other) is at `path`: what brig_format's open does. */
+int brig_gguf_open(struct brig_model *m, const char *path, const struct brig_meta **meta,
+                   struct brig_str *arch, struct brig_fail *fail);
+void brig_gguf_close(struct brig_model *m);
+/* The last component of a path. */
+const char *brig_gguf_file_name(const char *path);
 
 /* One value of a kind that the first walk has accepted. */
 int brig_gguf_value(struct brig_meta_entry *e, uint32_t kind, struct brig_gguf_reader *r);

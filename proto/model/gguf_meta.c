@@ -107,5 +107,6 @@ int brig_gguf_read_meta(struct brig_gguf *g, struct brig_gguf_reader *r)
         if (err < 0)
             return err;
     }
+    g->table = r->pos;
     return brig_meta_index(&g->meta, r->fail);
 }

@@ -1,4 +1,4 @@
-/* GGUF: metadata as text for people: always valid UTF-8 without control characters, long values shortened. */
+/* Metadata as text for people: always valid UTF-8 without control characters, long values shortened. */
 #include "proto/model/gguf.h"
 
 #include <inttypes.h>
@@ -103,15 +103,21 @@ static int add_array(struct brig_buf *out, const struct brig_meta_entry *e)
     return err == 0 ? brig_buf_add(out, "]", 1) : err;
 }
 
+bool brig_meta_text(const struct brig_meta *meta, unsigned index, struct brig_buf *key,
+                    struct brig_buf *value)
+{
+    if (index >= meta->n)
+        return false;
+    brig_buf_clear(key);
+    brig_buf_clear(value);
+    return add_string(key, meta->entries[index].key) == 0 && brig_buf_add(value, "", 0) == 0 &&
+           add_scalar(value, &meta->entries[index]) == 0;
+}
+
 bool brig_gguf_meta_at(const struct brig_model *m, unsigned index, const char **key, const char **value)
 {
     struct brig_gguf *g = m->priv;
-    if (g == NULL || index >= g->meta.n)
-        return false;
-    brig_buf_clear(&g->key_text);
-    brig_buf_clear(&g->value_text);
-    if (add_string(&g->key_text, g->meta.entries[index].key) < 0 || brig_buf_add(&g->value_text, "", 0) < 0 ||
-        add_scalar(&g->value_text, &g->meta.entries[index]) < 0)
+    if (g == NULL || !brig_meta_text(&g->meta, index, &g->key_text, &g->value_text))
         return false;
     *key = g->key_text.data;
     *value = g->value_text.data;

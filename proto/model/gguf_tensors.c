@@ -49,7 +49,7 @@ static int read_type(struct brig_tensor *t, struct brig_gguf_reader *r)
     if (e < 0)
         return e;
     t->type = brig_type_by_gguf(id);
-    if (t->type != NULL)
+    if (t->type != NULL && t->type->packing == NULL) /* GGUF has no scales beside a tensor */
         return 0;
     const char *name = brig_type_gguf_name(id);
     return brig_fail_set(
@@ -79,7 +79,7 @@ static int read_tensor(struct brig_tensor *t, struct brig_gguf_reader *r)
     int e = brig_gguf_string(r, &t->name);
     if (e < 0)
         return e;
-    r->what = t->name;
+    r->what = t->own_name = t->name;
     t->role = BRIG_ROLE_COUNT;
     if ((e = read_dims(t, r)) < 0 || (e = read_type(t, r)) < 0 || (e = set_bytes(t, r->fail)) < 0)
         return e;
@@ -126,7 +126,18 @@ static int by_name(const void *a, const void *b)
 static int by_offset(const void *a, const void *b)
 {
     const struct brig_tensor *const *x = a, *const *y = b;
+    if ((*x)->file != (*y)->file)
+        return (*x)->file < (*y)->file ? -1 : 1;
     return ((*x)->offset > (*y)->offset) - ((*x)->offset < (*y)->offset);
+}
+
+static int twice(const struct brig_model *m, const struct brig_tensor *a, const struct brig_tensor *b,
+                 struct brig_fail *fail)
+{
+    if (a->file == b->file)
+        return bad(b, fail, "comes twice");
+    return bad(b, fail, "comes twice, in %s and in %s", brig_gguf_file_name(m->files[a->file].path),
+               brig_gguf_file_name(m->files[b->file].path));
 }
 
 /* No name twice, and no byte in two tensors. */
@@ -141,28 +152,46 @@ static int check_pairs(const struct brig_model *m, struct brig_fail *fail)
     qsort(sorted, m->n_tensors, sizeof *sorted, by_name);
     for (unsigned i = 1; i < m->n_tensors && e == 0; i++)
         if (by_name(&sorted[i - 1], &sorted[i]) == 0)
-            e = bad(sorted[i], fail, "comes twice");
+            e = twice(m, sorted[i - 1], sorted[i], fail);
     qsort(sorted, m->n_tensors, sizeof *sorted, by_offset);
     for (unsigned i = 1; i < m->n_tensors && e == 0; i++)
-        if (sorted[i]->offset - sorted[i - 1]->offset < sorted[i - 1]->bytes)
+        if (sorted[i]->file == sorted[i - 1]->file &&
+            sorted[i]->offset - sorted[i - 1]->offset < sorted[i - 1]->bytes)
             e = bad(sorted[i], fail, "overlaps tensor '%.*s'", (int)sorted[i - 1]->name.len,
                     sorted[i - 1]->name.ptr);
     brig_free(sorted);
     return e;
 }
 
-int brig_gguf_read_tensors(struct brig_gguf *g, struct brig_gguf_reader *r, struct brig_model *m)
+static int read_table(struct brig_gguf *g, struct brig_model *m, unsigned file, struct brig_fail *fail)
 {
-    int e = read_alignment(g, r->fail);
-    if (e < 0)
-        return e;
-    m->tensors = brig_alloc(g->n_tensors, sizeof *m->tensors);
-    if (m->tensors == NULL)
-        return brig_fail_set(r->fail, BRIG_ENOMEM, "no memory for %u tensors", (unsigned)g->n_tensors);
-    for (; m->n_tensors < g->n_tensors; m->n_tensors++) {
+    struct brig_gguf_reader r = {m->files[file].fd, m->files[file].bytes,     &g->head,
+                                 g->table,          {"the tensor table", 16}, fail};
+    int e = read_alignment(g, fail);
+    for (uint64_t i = 0; i < g->n_tensors && e == 0; i++) {
         struct brig_tensor *t = &m->tensors[m->n_tensors];
-        if ((e = read_tensor(t, r)) < 0 || (e = place(g, t, r->file_bytes, r->fail)) < 0)
-            return e;
+        if ((e = read_tensor(t, &r)) < 0 || (e = place(g, t, r.file_bytes, fail)) < 0)
+            break;
+        t->file = file;
+        m->n_tensors++;
     }
-    return check_pairs(m, r->fail);
+    if (e < 0 && m->n_files > 1)
+        brig_fail_prefix(fail, "%s", brig_gguf_file_name(m->files[file].path));
+    return e;
+}
+
+int brig_gguf_read_tensors(struct brig_gguf *parts, struct brig_model *m, struct brig_fail *fail)
+{
+    uint64_t n = 0;
+    int e = 0;
+    for (unsigned i = 0; i < m->n_files; i++)
+        n += parts[i].n_tensors; /* each is at most MAX_TENSORS of gguf_read.c */
+    if (n > UINT32_MAX)
+        return brig_fail_set(fail, BRIG_ELIMIT, "it has more tensors than can be");
+    m->tensors = brig_alloc(n, sizeof *m->tensors);
+    if (m->tensors == NULL)
+        return brig_fail_set(fail, BRIG_ENOMEM, "no memory for %u tensors", (unsigned)n);
+    for (unsigned i = 0; i < m->n_files && e == 0; i++)
+        e = read_table(&parts[i], m, i, fail);
+    return e < 0 ? e : check_pairs(m, fail);
 }

@@ -1,5 +1,5 @@
 /* Metadata by key, with conversions that lose nothing. */
-#include "proto/model/meta.h"
+#include "proto/model/gguf.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +87,16 @@ bool brig_meta_bool(const struct brig_meta *meta, const char *key, bool *ret)
     if (e == NULL || e->kind != BRIG_META_BOOL)
         return false;
     *ret = e->b;
+    return true;
+}
+
+bool brig_meta_f32s(const struct brig_meta *meta, const char *key, float *ret, uint32_t n)
+{
+    const struct brig_meta_entry *e = brig_meta_find(meta, key);
+    if (e == NULL || e->kind != BRIG_META_ARRAY || e->array.elem != BRIG_GGUF_F32 || e->array.n != n ||
+        e->array.bytes.len != (uint64_t)n * sizeof *ret)
+        return false;
+    memcpy(ret, e->array.bytes.ptr, e->array.bytes.len);
     return true;
 }
 

@@ -5,6 +5,7 @@
 #ifndef BRIG_PROTO_MODEL_META_H
 #define BRIG_PROTO_MODEL_META_H
 
+#include "proto/base/buf.h"
 #include "proto/model/format.h"
 
 enum brig_meta_kind {
@@ -28,9 +29,9 @@ struct brig_meta_entry {
         bool b;
         struct brig_str str;
         struct {
-            uint32_t elem; /* the format's own number for the elements' kind */
+            uint32_t elem; /* GGUF's number for the elements' kind (gguf.h) */
             uint64_t n;
-            struct brig_str bytes; /* as they lie in the file */
+            struct brig_str bytes; /* as they lie in a GGUF file */
         } array;
     };
 };
@@ -46,6 +47,11 @@ int brig_meta_index(struct brig_meta *meta, struct brig_fail *fail);
 
 /* NULL when there is none. */
 const struct brig_meta_entry *brig_meta_find(const struct brig_meta *meta, const char *key);
+
+/* Entry `index` as printable text, in two buffers of the caller's (gguf_print.c). False after the last one.
+ */
+bool brig_meta_text(const struct brig_meta *meta, unsigned index, struct brig_buf *key,
+                    struct brig_buf *value);
 
 /* Byte-wise order, shorter first. */
 int brig_str_order(struct brig_str a, struct brig_str b);

@@ -1,8 +1,5 @@
-/* Roles: names, shapes, and the checks that a description must pass before anything is computed with it. */
+/* Roles: names, how many of them, shapes. */
 #include "proto/model/private.h"
-
-#include <math.h>
-#include <string.h>
 
 static const char *const names[BRIG_ROLE_COUNT] = {
     [BRIG_ROLE_ATTN_NORM] = "attn_norm",
@@ -23,10 +20,19 @@ static const char *const names[BRIG_ROLE_COUNT] = {
     [BRIG_ROLE_FFN_GATE_BIAS] = "ffn_gate_bias",
     [BRIG_ROLE_FFN_UP_BIAS] = "ffn_up_bias",
     [BRIG_ROLE_FFN_DOWN_BIAS] = "ffn_down_bias",
-    [BRIG_ROLE_ROPE_FACTORS] = "rope_factors",
+    [BRIG_ROLE_ATTN_NORM_BIAS] = "attn_norm_bias",
+    [BRIG_ROLE_FFN_NORM_BIAS] = "ffn_norm_bias",
+    [BRIG_ROLE_ATTN_POST_NORM] = "attn_post_norm",
+    [BRIG_ROLE_FFN_POST_NORM] = "ffn_post_norm",
+    [BRIG_ROLE_ROUTER] = "router",
+    [BRIG_ROLE_EXPERT_GATE] = "expert_gate",
+    [BRIG_ROLE_EXPERT_UP] = "expert_up",
+    [BRIG_ROLE_EXPERT_DOWN] = "expert_down",
     [BRIG_ROLE_OUTPUT_NORM] = "output_norm",
+    [BRIG_ROLE_OUTPUT_NORM_BIAS] = "output_norm_bias",
     [BRIG_ROLE_OUTPUT] = "output",
     [BRIG_ROLE_TOKEN_TABLE] = "token_table",
+    [BRIG_ROLE_POSITION_TABLE] = "position_table",
 };
 
 const char *brig_role_name(enum brig_role role)
@@ -48,16 +54,47 @@ bool brig_role_is_vector(enum brig_role role)
     case BRIG_ROLE_FFN_GATE_BIAS:
     case BRIG_ROLE_FFN_UP_BIAS:
     case BRIG_ROLE_FFN_DOWN_BIAS:
+    case BRIG_ROLE_ATTN_NORM_BIAS:
+    case BRIG_ROLE_FFN_NORM_BIAS:
+    case BRIG_ROLE_ATTN_POST_NORM:
+    case BRIG_ROLE_FFN_POST_NORM:
     case BRIG_ROLE_OUTPUT_NORM:
-    case BRIG_ROLE_ROPE_FACTORS:
+    case BRIG_ROLE_OUTPUT_NORM_BIAS:
         return true;
     default:
         return false;
     }
 }
 
-bool brig_desc_has(const struct brig_desc *d, enum brig_role role)
+/* Of the MLP: the layer has one, or experts in its place. */
+static bool has_mlp_role(const struct brig_desc *d, enum brig_role role)
 {
+    bool gated = d->mlp != BRIG_MLP_GELU;
+    switch (role) {
+    case BRIG_ROLE_FFN_GATE:
+        return gated;
+    case BRIG_ROLE_FFN_GATE_BIAS:
+        return gated && d->mlp_bias;
+    case BRIG_ROLE_FFN_UP_BIAS:
+    case BRIG_ROLE_FFN_DOWN_BIAS:
+        return d->mlp_bias;
+    default:
+        return true;
+    }
+}
+
+static uint32_t head_count(const struct brig_desc *d, enum brig_role role)
+{
+    if (role == BRIG_ROLE_OUTPUT_NORM_BIAS)
+        return d->norm == BRIG_NORM_LAYER;
+    return role == BRIG_ROLE_OUTPUT_NORM || role == BRIG_ROLE_OUTPUT;
+}
+
+uint32_t brig_desc_count(const struct brig_desc *d, enum brig_role role, uint32_t cell)
+{
+    if (cell >= d->n_layers)
+        return head_count(d, role);
+    bool dense = d->n_experts == 0 || (d->layer_flags[cell] & BRIG_LAYER_DENSE) != 0;
     switch (role) {
     case BRIG_ROLE_ATTN_Q_BIAS:
     case BRIG_ROLE_ATTN_K_BIAS:
@@ -68,136 +105,114 @@ bool brig_desc_has(const struct brig_desc *d, enum brig_role role)
     case BRIG_ROLE_ATTN_Q_NORM:
     case BRIG_ROLE_ATTN_K_NORM:
         return d->qk_norm != BRIG_QK_NORM_NONE;
+    case BRIG_ROLE_ATTN_NORM_BIAS:
+    case BRIG_ROLE_FFN_NORM_BIAS:
+        return d->norm == BRIG_NORM_LAYER;
+    case BRIG_ROLE_ATTN_POST_NORM:
+    case BRIG_ROLE_FFN_POST_NORM:
+        return d->post_norms;
+    case BRIG_ROLE_FFN_GATE:
+    case BRIG_ROLE_FFN_UP:
+    case BRIG_ROLE_FFN_DOWN:
     case BRIG_ROLE_FFN_GATE_BIAS:
     case BRIG_ROLE_FFN_UP_BIAS:
     case BRIG_ROLE_FFN_DOWN_BIAS:
-        return d->mlp_bias;
+        return dense && has_mlp_role(d, role);
+    case BRIG_ROLE_ROUTER:
+        return !dense;
+    case BRIG_ROLE_EXPERT_GATE:
+    case BRIG_ROLE_EXPERT_UP:
+    case BRIG_ROLE_EXPERT_DOWN:
+        return dense ? 0 : d->n_experts;
     default:
         return role < BRIG_ROLE_LAYER_COUNT;
     }
 }
 
+uint32_t brig_desc_places(const struct brig_desc *d)
+{
+    return BRIG_ROLE_EXPERT_FIRST + (BRIG_ROLE_LAYER_COUNT - BRIG_ROLE_EXPERT_FIRST) * d->n_experts;
+}
+
+uint32_t brig_desc_place(const struct brig_desc *d, enum brig_role role, uint32_t expert)
+{
+    if (role < BRIG_ROLE_EXPERT_FIRST)
+        return role;
+    return BRIG_ROLE_EXPERT_FIRST + (role - BRIG_ROLE_EXPERT_FIRST) * d->n_experts + expert;
+}
+
 bool brig_role_takes(enum brig_role role, const struct brig_type *type)
 {
+    if (type->packing != NULL && (role == BRIG_ROLE_TOKEN_TABLE || role == BRIG_ROLE_POSITION_TABLE))
+        return false; /* single rows are read from those */
     return !brig_role_is_vector(role) || type->block_elems == 1;
+}
+
+static uint64_t vector_cols(const struct brig_desc *d, enum brig_role role)
+{
+    uint64_t heads = (uint64_t)d->n_heads * d->head_dim, kv_heads = (uint64_t)d->n_kv_heads * d->head_dim;
+    bool whole = d->qk_norm == BRIG_QK_NORM_WHOLE;
+    switch (role) {
+    case BRIG_ROLE_ATTN_Q_BIAS:
+        return heads;
+    case BRIG_ROLE_ATTN_K_BIAS:
+    case BRIG_ROLE_ATTN_V_BIAS:
+        return kv_heads;
+    case BRIG_ROLE_ATTN_Q_NORM:
+        return whole ? heads : d->head_dim;
+    case BRIG_ROLE_ATTN_K_NORM:
+        return whole ? kv_heads : d->head_dim;
+    case BRIG_ROLE_FFN_GATE_BIAS:
+    case BRIG_ROLE_FFN_UP_BIAS:
+        return d->ffn;
+    default: /* norms and biases of the hidden size */
+        return d->hidden;
+    }
+}
+
+static uint64_t matrix_rows(const struct brig_desc *d, enum brig_role role)
+{
+    switch (role) {
+    case BRIG_ROLE_ATTN_Q:
+        return (uint64_t)d->n_heads * d->head_dim;
+    case BRIG_ROLE_ATTN_K:
+    case BRIG_ROLE_ATTN_V:
+        return (uint64_t)d->n_kv_heads * d->head_dim;
+    case BRIG_ROLE_FFN_GATE:
+    case BRIG_ROLE_FFN_UP:
+        return d->ffn;
+    case BRIG_ROLE_EXPERT_GATE:
+    case BRIG_ROLE_EXPERT_UP:
+        return d->expert_ffn;
+    case BRIG_ROLE_ROUTER:
+        return d->n_experts;
+    case BRIG_ROLE_POSITION_TABLE:
+        return d->ctx_trained;
+    case BRIG_ROLE_OUTPUT:
+    case BRIG_ROLE_TOKEN_TABLE:
+        return d->vocab;
+    default: /* what leads back to the hidden size */
+        return d->hidden;
+    }
+}
+
+static uint64_t matrix_cols(const struct brig_desc *d, enum brig_role role)
+{
+    switch (role) {
+    case BRIG_ROLE_ATTN_OUT:
+        return (uint64_t)d->n_heads * d->head_dim;
+    case BRIG_ROLE_FFN_DOWN:
+        return d->ffn;
+    case BRIG_ROLE_EXPERT_DOWN:
+        return d->expert_ffn;
+    default:
+        return d->hidden;
+    }
 }
 
 void brig_role_shape(const struct brig_desc *d, enum brig_role role, uint64_t *rows, uint64_t *cols)
 {
-    uint64_t heads = (uint64_t)d->n_heads * d->head_dim, kv_heads = (uint64_t)d->n_kv_heads * d->head_dim;
-    *rows = 1;
-    *cols = d->hidden;
-    switch (role) {
-    case BRIG_ROLE_ATTN_Q:
-        *rows = heads;
-        break;
-    case BRIG_ROLE_ATTN_K:
-    case BRIG_ROLE_ATTN_V:
-        *rows = kv_heads;
-        break;
-    case BRIG_ROLE_ATTN_Q_BIAS:
-        *cols = heads;
-        break;
-    case BRIG_ROLE_ATTN_K_BIAS:
-    case BRIG_ROLE_ATTN_V_BIAS:
-        *cols = kv_heads;
-        break;
-    case BRIG_ROLE_ATTN_Q_NORM:
-        *cols = d->qk_norm == BRIG_QK_NORM_WHOLE ? heads : d->head_dim;
-        break;
-    case BRIG_ROLE_ATTN_K_NORM:
-        *cols = d->qk_norm == BRIG_QK_NORM_WHOLE ? kv_heads : d->head_dim;
-        break;
-    case BRIG_ROLE_FFN_GATE_BIAS:
-    case BRIG_ROLE_FFN_UP_BIAS:
-        *cols = d->ffn;
-        break;
-    case BRIG_ROLE_ATTN_OUT:
-        *rows = d->hidden;
-        *cols = heads;
-        break;
-    case BRIG_ROLE_FFN_GATE:
-    case BRIG_ROLE_FFN_UP:
-        *rows = d->ffn;
-        break;
-    case BRIG_ROLE_FFN_DOWN:
-        *rows = d->hidden;
-        *cols = d->ffn;
-        break;
-    case BRIG_ROLE_ROPE_FACTORS:
-        *cols = d->rope_dims / 2;
-        break;
-    case BRIG_ROLE_OUTPUT:
-    case BRIG_ROLE_TOKEN_TABLE:
-        *rows = d->vocab;
-        break;
-    default: /* norms and biases of the hidden size */
-        break;
-    }
-}
-
-static int check_count(const char *what, uint64_t value, uint64_t most, struct brig_fail *fail)
-{
-    if (value >= 1 && value <= most)
-        return 0;
-    return brig_fail_set(fail, BRIG_EFORMAT, "%s is %llu, it must be from 1 to %llu", what,
-                         (unsigned long long)value, (unsigned long long)most);
-}
-
-static int check_heads(const struct brig_desc *d, struct brig_fail *fail)
-{
-    if (d->n_heads % d->n_kv_heads != 0)
-        return brig_fail_set(fail, BRIG_EFORMAT, "%u attention heads do not divide among %u KV heads",
-                             d->n_heads, d->n_kv_heads);
-    if (d->head_dim % 2 != 0)
-        return brig_fail_set(fail, BRIG_EFORMAT, "the width of a head is %u, it must be even", d->head_dim);
-    if ((uint64_t)d->n_heads * d->head_dim > BRIG_MAX_HIDDEN)
-        return brig_fail_set(fail, BRIG_EFORMAT, "%u heads of %u columns are more than %u columns",
-                             d->n_heads, d->head_dim, BRIG_MAX_HIDDEN);
-    if (d->rope_dims < 2 || d->rope_dims % 2 != 0 || d->rope_dims > d->head_dim)
-        return brig_fail_set(fail, BRIG_EFORMAT,
-                             "%u rotary dimensions do not fit a head of %u: an even number from 2 is wanted",
-                             d->rope_dims, d->head_dim);
-    return 0;
-}
-
-static int check_floats(const struct brig_desc *d, struct brig_fail *fail)
-{
-    if (!(d->norm_eps >= 0.0f && d->norm_eps <= 1.0f))
-        return brig_fail_set(fail, BRIG_EFORMAT, "the norm's epsilon is %g, it must be from 0 to 1",
-                             (double)d->norm_eps);
-    if (!(isfinite(d->attn_scale) && d->attn_scale > 0.0f))
-        return brig_fail_set(fail, BRIG_EFORMAT, "the attention scale is %g, it must be above 0",
-                             (double)d->attn_scale);
-    if (!(isfinite(d->rope_base) && d->rope_base >= 1.0f))
-        return brig_fail_set(fail, BRIG_EFORMAT, "the rotary base is %g, it must be at least 1",
-                             (double)d->rope_base);
-    if (!(isfinite(d->rope_linear) && d->rope_linear > 0.0f))
-        return brig_fail_set(fail, BRIG_EFORMAT, "the rotary scaling factor is %g, it must be above 0",
-                             (double)d->rope_linear);
-    return 0;
-}
-
-int brig_desc_check(const struct brig_desc *d, struct brig_fail *fail)
-{
-    int r;
-    if (memchr(d->arch, '\0', sizeof d->arch) == NULL)
-        return brig_fail_set(fail, BRIG_EFORMAT, "the architecture's name is too long");
-    if ((r = check_count("the number of layers", d->n_layers, BRIG_MAX_LAYERS, fail)) < 0 ||
-        (r = check_count("the hidden size", d->hidden, BRIG_MAX_HIDDEN, fail)) < 0 ||
-        (r = check_count("the number of attention heads", d->n_heads, BRIG_MAX_HEADS, fail)) < 0 ||
-        (r = check_count("the number of KV heads", d->n_kv_heads, d->n_heads, fail)) < 0 ||
-        (r = check_count("the width of a head", d->head_dim, BRIG_MAX_HIDDEN, fail)) < 0 ||
-        (r = check_count("the feed-forward size", d->ffn, BRIG_MAX_HIDDEN, fail)) < 0 ||
-        (r = check_count("the vocabulary's size", d->vocab, BRIG_MAX_VOCAB, fail)) < 0 ||
-        (r = check_count("the trained context", d->ctx_trained, BRIG_MAX_CTX, fail)) < 0 ||
-        (r = check_heads(d, fail)) < 0)
-        return r;
-    if ((unsigned)d->rope > BRIG_ROPE_HALVES)
-        return brig_fail_set(fail, BRIG_EFORMAT, "an unknown kind of rotary embedding: %u",
-                             (unsigned)d->rope);
-    if ((unsigned)d->qk_norm > BRIG_QK_NORM_WHOLE)
-        return brig_fail_set(fail, BRIG_EFORMAT, "an unknown kind of norm of queries and keys: %u",
-                             (unsigned)d->qk_norm);
-    return check_floats(d, fail);
+    bool vector = brig_role_is_vector(role);
+    *rows = vector ? 1 : matrix_rows(d, role);
+    *cols = vector ? vector_cols(d, role) : matrix_cols(d, role);
 }

@@ -4,36 +4,45 @@
 #include <string.h>
 
 #include "proto/base/mem.h"
-#include "proto/base/size.h"
+#include "proto/model/private.h"
 
-static uint64_t tensor_bytes(const struct brig_model *m, enum brig_role role, uint32_t layer)
+bool brig_slice_settle(const struct brig_desc *d, struct brig_cells cells, struct brig_slice_place *p)
 {
-    const struct brig_tensor *t = brig_model_tensor(m, role, layer);
-    return t != NULL ? t->bytes : 0;
+    for (; p->cell < cells.last; p->cell++, p->role = 0)
+        for (; p->role < BRIG_ROLE_COUNT; p->role++, p->expert = 0)
+            if (p->expert < brig_desc_count(d, (enum brig_role)p->role, p->cell))
+                return true;
+    return false;
 }
 
-static uint64_t cell_bytes(const struct brig_model *m, uint32_t cell)
+static const struct brig_tensor *tensor_at(const struct brig_model *m, const struct brig_slice_place *p)
 {
-    uint64_t sum = 0; /* fits: each tensor lies in a file of its own bytes */
-    if (cell == m->desc.n_layers)
-        return tensor_bytes(m, BRIG_ROLE_OUTPUT_NORM, 0) + tensor_bytes(m, BRIG_ROLE_OUTPUT, 0);
-    for (unsigned role = 0; role < BRIG_ROLE_LAYER_COUNT; role++)
-        sum += tensor_bytes(m, (enum brig_role)role, cell);
-    return sum;
-}
-
-/* Bytes that go with every slice that has a layer. */
-static uint64_t layer_extra(const struct brig_model *m)
-{
-    return tensor_bytes(m, BRIG_ROLE_ROPE_FACTORS, 0);
+    return brig_model_expert(m, (enum brig_role)p->role, p->cell, p->expert);
 }
 
 uint64_t brig_slice_cells_bytes(const struct brig_model *m, struct brig_cells cells)
 {
-    uint64_t sum = cells.first < cells.last && cells.first < m->desc.n_layers ? layer_extra(m) : 0;
-    for (uint32_t c = cells.first; c < cells.last && c <= m->desc.n_layers; c++)
-        sum += cell_bytes(m, c);
+    uint64_t sum = 0; /* fits: each tensor lies in a file of its own bytes */
+    struct brig_slice_place p = {.cell = cells.first};
+    for (; brig_slice_settle(&m->desc, cells, &p); p.expert++) {
+        const struct brig_tensor *t = tensor_at(m, &p);
+        sum += t != NULL ? t->bytes + brig_sides_bytes(&t->sides) : 0;
+    }
     return sum;
+}
+
+uint64_t brig_slice_token_bytes(const struct brig_model *m, struct brig_cells cells)
+{
+    uint64_t all = 0, experts = 0;
+    struct brig_slice_place p = {.cell = cells.first};
+    for (; brig_slice_settle(&m->desc, cells, &p); p.expert++) {
+        const struct brig_tensor *t = tensor_at(m, &p);
+        bool of_expert = p.role >= BRIG_ROLE_EXPERT_FIRST && p.role < BRIG_ROLE_LAYER_COUNT;
+        *(of_expert ? &experts : &all) += t != NULL ? t->bytes : 0;
+    }
+    if (experts == 0)
+        return all;
+    return all + (uint64_t)((double)experts * m->desc.n_experts_used / m->desc.n_experts);
 }
 
 int brig_slice_cut(const struct brig_model *m, unsigned n, struct brig_cells *cells, struct brig_fail *fail)
@@ -43,42 +52,28 @@ int brig_slice_cut(const struct brig_model *m, unsigned n, struct brig_cells *ce
     if (bytes == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "no memory for the sizes of %u cells", n_cells);
     for (unsigned c = 0; c < n_cells; c++)
-        bytes[c] = cell_bytes(m, c);
-    int r = brig_slice_cut_sizes(bytes, n_cells, layer_extra(m), n, cells, fail);
+        bytes[c] = brig_slice_cells_bytes(m, (struct brig_cells){c, c + 1});
+    int r = brig_slice_cut_sizes(bytes, n_cells, n, cells, fail);
     brig_free(bytes);
     return r;
 }
 
-static void add_tensor(struct brig_slice *s, const struct brig_tensor *t, enum brig_role role)
+/* The token table stands for a tied output table. */
+static void add_tensor(struct brig_slice *s, const struct brig_model *m, const struct brig_slice_place *p)
 {
+    const struct brig_tensor *t = tensor_at(m, p);
     s->tensors[s->n_tensors++] = (struct brig_slice_tensor){
-        .role = role,
-        .layer = role < BRIG_ROLE_LAYER_COUNT ? t->layer : 0,
+        .role = (enum brig_role)p->role,
+        .layer = p->cell < m->desc.n_layers ? p->cell : 0,
+        .expert = p->expert,
         .type = t->type,
         .rows = t->dims[1],
         .cols = t->dims[0],
         .file = t->file,
         .offset = t->offset,
         .bytes = t->bytes,
+        .sides = t->sides,
     };
-}
-
-/* In the order that the decoder demands: layers, what goes with layers, head. */
-static void add_tensors(struct brig_slice *s, const struct brig_model *m)
-{
-    const struct brig_tensor *t;
-    uint32_t n_layers = m->desc.n_layers;
-    for (uint32_t c = s->cells.first; c < s->cells.last && c < n_layers; c++)
-        for (unsigned role = 0; role < BRIG_ROLE_LAYER_COUNT; role++)
-            if (brig_desc_has(&m->desc, (enum brig_role)role))
-                add_tensor(s, brig_model_tensor(m, (enum brig_role)role, c), (enum brig_role)role);
-    if (s->cells.first < n_layers && (t = brig_model_tensor(m, BRIG_ROLE_ROPE_FACTORS, 0)) != NULL)
-        add_tensor(s, t, BRIG_ROLE_ROPE_FACTORS);
-    if (brig_cells_has_head(s->cells, n_layers)) {
-        add_tensor(s, brig_model_tensor(m, BRIG_ROLE_OUTPUT_NORM, 0), BRIG_ROLE_OUTPUT_NORM);
-        add_tensor(s, brig_model_tensor(m, BRIG_ROLE_OUTPUT, 0),
-                   BRIG_ROLE_OUTPUT); /* token table when tied */
-    }
 }
 
 int brig_slice_build(struct brig_slice *ret, const struct brig_model *m, struct brig_cells cells,
@@ -90,7 +85,7 @@ int brig_slice_build(struct brig_slice *ret, const struct brig_model *m, struct 
                              cells.last, m->desc.n_layers, m->desc.n_layers + 1);
     struct brig_slice s = {.desc = m->desc, .cells = cells, .n_files = m->n_files};
     memcpy(s.identity, m->identity, sizeof s.identity);
-    size_t most = (size_t)(cells.last - cells.first) * BRIG_ROLE_LAYER_COUNT + 1;
+    size_t most = (size_t)(cells.last - cells.first) * brig_desc_places(&m->desc);
     s.file_bytes = brig_alloc(s.n_files, sizeof *s.file_bytes);
     s.tensors = brig_alloc(most, sizeof *s.tensors);
     if (s.file_bytes == NULL || s.tensors == NULL) {
@@ -99,7 +94,9 @@ int brig_slice_build(struct brig_slice *ret, const struct brig_model *m, struct 
     }
     for (unsigned i = 0; i < s.n_files; i++)
         s.file_bytes[i] = m->files[i].bytes;
-    add_tensors(&s, m);
+    struct brig_slice_place p = {.cell = cells.first};
+    for (; brig_slice_settle(&s.desc, cells, &p); p.expert++)
+        add_tensor(&s, m, &p);
     *ret = s;
     return 0;
 }

@@ -19,11 +19,12 @@ struct brig_cells {
 
 struct brig_slice_tensor {
     enum brig_role role;
-    uint32_t layer;
+    uint32_t layer, expert;
     const struct brig_type *type;
     uint64_t rows, cols; /* a vector has rows 1 */
     uint32_t file;
-    uint64_t offset, bytes; /* bytes = rows * row bytes of the type */
+    uint64_t offset, bytes;  /* bytes = rows * row bytes of the type */
+    struct brig_sides sides; /* as the model's tensor has them */
 };
 
 struct brig_slice {
@@ -52,13 +53,16 @@ static inline bool brig_cells_has_head(struct brig_cells c, uint32_t n_layers)
  * then the earliest cuts. cells[n] is written. */
 int brig_slice_cut(const struct brig_model *m, unsigned n, struct brig_cells *cells, struct brig_fail *fail);
 
-/* The same for cells of given sizes; a run that begins before cell n_layers costs layer_extra more (what goes
- * with every slice that has a layer). The sums fit u64. */
-int brig_slice_cut_sizes(const uint64_t *cell_bytes, unsigned n_cells, uint64_t layer_extra, unsigned n,
-                         struct brig_cells *cells, struct brig_fail *fail);
+/* The same for cells of given sizes, whose sums fit u64. */
+int brig_slice_cut_sizes(const uint64_t *cell_bytes, unsigned n_cells, unsigned n, struct brig_cells *cells,
+                         struct brig_fail *fail);
 
-/* Bytes of weights that a range of cells reads in one pass. */
+/* Bytes of weights that a range of cells has. */
 uint64_t brig_slice_cells_bytes(const struct brig_model *m, struct brig_cells cells);
+
+/* Bytes of weights that a range of cells reads for one token: of experts only those that are used, on
+ * average. */
+uint64_t brig_slice_token_bytes(const struct brig_model *m, struct brig_cells cells);
 
 /* Describe a range of cells of an open model. Nothing in it points into the model. Release frees. */
 int brig_slice_build(struct brig_slice *ret, const struct brig_model *m, struct brig_cells cells,

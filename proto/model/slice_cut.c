@@ -6,9 +6,9 @@
  * Both at once: the limit holds for runs of several cells, a single cell may pass it. The largest run is then
  * the limit or the heaviest cell, and no cut can be below either.
  *
- * A run costs the sum of its cells, and `extra` more when it begins with a layer. Both ends only ever add, so
- * "how many runs of at most `limit` does the rest need" is answered by filling runs greedily, the answer
- * never grows as the rest shrinks, and the least feasible limit is found by bisection.
+ * A run costs the sum of its cells. Both ends only ever add, so "how many runs of at most `limit` does the
+ * rest need" is answered by filling runs greedily, the answer never grows as the rest shrinks, and the least
+ * feasible limit is found by bisection.
  */
 #include "proto/model/slice.h"
 
@@ -17,13 +17,12 @@
 struct line {
     const uint64_t *sum; /* [n + 1] bytes before each cell */
     unsigned n;
-    uint64_t extra;
     unsigned *need; /* [n + 1] runs that the cells from here on need */
 };
 
 static uint64_t cost(const struct line *l, unsigned first, unsigned last)
 {
-    return l->sum[last] - l->sum[first] + (first + 1 < l->n ? l->extra : 0);
+    return l->sum[last] - l->sum[first];
 }
 
 /* Fill need for a limit: from the end, with the furthest end of a run that begins at i. A cell that alone is
@@ -41,7 +40,7 @@ static void fill_need(const struct line *l, uint64_t limit)
 
 static uint64_t least_limit(const struct line *l, unsigned n)
 {
-    uint64_t lo = 0, hi = l->sum[l->n] + l->extra;
+    uint64_t lo = 0, hi = l->sum[l->n];
     while (lo < hi) {
         uint64_t mid = lo + (hi - lo) / 2;
         fill_need(l, mid);
@@ -67,8 +66,8 @@ static void cut(const struct line *l, unsigned n, struct brig_cells *cells)
     }
 }
 
-int brig_slice_cut_sizes(const uint64_t *cell_bytes, unsigned n_cells, uint64_t layer_extra, unsigned n,
-                         struct brig_cells *cells, struct brig_fail *fail)
+int brig_slice_cut_sizes(const uint64_t *cell_bytes, unsigned n_cells, unsigned n, struct brig_cells *cells,
+                         struct brig_fail *fail)
 {
     if (n < 1 || n > n_cells)
         return brig_fail_set(fail, BRIG_EUSAGE, "%u shards: the model has %u layers and the head, so 1 to %u",
@@ -79,7 +78,7 @@ int brig_slice_cut_sizes(const uint64_t *cell_bytes, unsigned n_cells, uint64_t 
     if (sum == NULL || need == NULL) {
         r = brig_fail_set(fail, BRIG_ENOMEM, "no memory to cut %u cells", n_cells);
     } else {
-        struct line l = {sum, n_cells, layer_extra, need};
+        struct line l = {sum, n_cells, need};
         for (unsigned i = 0; i < n_cells; i++)
             sum[i + 1] = sum[i] + cell_bytes[i];
         fill_need(&l, least_limit(&l, n));

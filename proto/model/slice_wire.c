@@ -3,7 +3,11 @@
  *
  *   ["brigade-slice", version, identity (32 bytes),
  *    description (desc_wire.c), [first cell, last cell], [bytes of file 0, ...],
- *    [[role, layer, type (ggml's number), rows, cols, file, offset, bytes], ...]]
+ *    [[role, layer, expert, type (ggml's number), rows, cols, file, offset, bytes, sides], ...]]
+ *
+ * where sides is [] or, for a packed type,
+ *
+ *   [columns of a group, zero bias, type of scales, then file, offset, bytes of scales, zeros and groups]
  *
  * Encoded by a launcher, decoded by a shard. The decoder takes nothing that
  * follows from something else on trust: sizes, places and the list of tensors are compared with the
@@ -22,9 +26,10 @@
 #include "proto/model/private.h"
 
 #define MAGIC          "brigade-slice"
-#define VERSION        2u
+#define VERSION        4u
 #define N_PARTS        7u
-#define N_TENSOR       8u
+#define N_TENSOR       9u /* numbers before the sides */
+#define N_SIDES        (3u + 3u * BRIG_SIDE_COUNT)
 #define MAX_FILE_BYTES ((uint64_t)1 << 62) /* so that ends and rounding up never overflow */
 
 /* ---- encode ---- */
@@ -41,14 +46,31 @@ static int pack_text(msgpack_packer *p, const char *s)
     return r != 0 ? r : msgpack_pack_str_body(p, s, n);
 }
 
-static int pack_tensor(msgpack_packer *p, const struct brig_slice_tensor *t)
+static int pack_sides(msgpack_packer *p, const struct brig_sides *s)
 {
-    const uint64_t values[N_TENSOR] = {(uint64_t)t->role, t->layer, t->type->gguf_id, t->rows,
-                                       t->cols,           t->file,  t->offset,        t->bytes};
-    int r = msgpack_pack_array(p, N_TENSOR);
-    for (unsigned i = 0; i < N_TENSOR && r == 0; i++)
+    if (s->group_cols == 0)
+        return msgpack_pack_array(p, 0);
+    uint64_t values[N_SIDES] = {s->group_cols, s->zero_bias, s->scale_type->gguf_id};
+    unsigned n = 3;
+    for (unsigned i = 0; i < BRIG_SIDE_COUNT; i++) {
+        values[n++] = s->side[i].file;
+        values[n++] = s->side[i].offset;
+        values[n++] = s->side[i].bytes;
+    }
+    int r = msgpack_pack_array(p, n);
+    for (unsigned i = 0; i < n && r == 0; i++)
         r = msgpack_pack_uint64(p, values[i]);
     return r;
+}
+
+static int pack_tensor(msgpack_packer *p, const struct brig_slice_tensor *t)
+{
+    const uint64_t values[N_TENSOR] = {(uint64_t)t->role, t->layer, t->expert, t->type->gguf_id, t->rows,
+                                       t->cols,           t->file,  t->offset, t->bytes};
+    int r = msgpack_pack_array(p, N_TENSOR + 1);
+    for (unsigned i = 0; i < N_TENSOR && r == 0; i++)
+        r = msgpack_pack_uint64(p, values[i]);
+    return r != 0 ? r : pack_sides(p, &t->sides);
 }
 
 int brig_slice_encode(const struct brig_slice *s, struct brig_buf *out)
@@ -136,39 +158,19 @@ static int decode_files(struct brig_unpack *u, struct brig_slice *s, struct brig
     return 0;
 }
 
-/* The roles that each layer has, in order; returns how many. */
-static unsigned layer_roles(const struct brig_desc *d, enum brig_role roles[BRIG_ROLE_LAYER_COUNT])
+static int check_sides(const struct brig_slice *s, const struct brig_slice_tensor *t, struct brig_fail *fail)
 {
-    unsigned n = 0;
-    for (unsigned role = 0; role < BRIG_ROLE_LAYER_COUNT; role++)
-        if (brig_desc_has(d, (enum brig_role)role))
-            roles[n++] = (enum brig_role)role;
-    return n;
-}
-
-/* What must stand at a place of the list follows from the cells: all of the layers in order, then rope
- * factors when there are any, then the head. */
-static bool expected(const struct brig_slice *s, unsigned i, bool rope_factors, enum brig_role *role,
-                     uint32_t *layer)
-{
-    uint32_t n_layers = s->desc.n_layers;
-    uint32_t end = s->cells.last < n_layers ? s->cells.last : n_layers;
-    uint32_t layers = s->cells.first < end ? end - s->cells.first : 0;
-    *layer = 0;
-    enum brig_role roles[BRIG_ROLE_LAYER_COUNT];
-    unsigned n = layer_roles(&s->desc, roles);
-    if (i < layers * n) {
-        *role = roles[i % n];
-        *layer = s->cells.first + i / n;
-        return true;
+    struct brig_fail own;
+    int r = brig_sides_check(&t->sides, t->type, t->rows, t->cols, &own);
+    for (unsigned i = 0; r == 0 && i < BRIG_SIDE_COUNT; i++) {
+        const struct brig_side *side = &t->sides.side[i];
+        if (side->bytes != 0 && (side->file >= s->n_files ||
+                                 !brig_range_ok(side->offset, side->bytes, s->file_bytes[side->file])))
+            r = brig_fail_set(&own, BRIG_EPROTO, "what lies beside it lies outside of its file");
     }
-    i -= layers * n;
-    if (rope_factors && layers > 0 && i-- == 0) {
-        *role = BRIG_ROLE_ROPE_FACTORS;
-        return true;
-    }
-    *role = i == 0 ? BRIG_ROLE_OUTPUT_NORM : BRIG_ROLE_OUTPUT;
-    return brig_cells_has_head(s->cells, n_layers) && i < 2;
+    return r < 0 ? brig_fail_set(fail, BRIG_EPROTO, "slice description: %s of layer %u: %s",
+                                 brig_role_name(t->role), t->layer, own.text)
+                 : 0;
 }
 
 static int check_tensor(const struct brig_slice *s, const struct brig_slice_tensor *t, struct brig_fail *fail)
@@ -182,16 +184,38 @@ static int check_tensor(const struct brig_slice *s, const struct brig_slice_tens
     if (t->file >= s->n_files || !brig_range_ok(t->offset, t->bytes, s->file_bytes[t->file]))
         return brig_fail_set(fail, BRIG_EPROTO, "slice description: %s of layer %u lies outside of its file",
                              brig_role_name(t->role), t->layer);
-    return 0;
+    return check_sides(s, t, fail);
+}
+
+/* Whether they are those of the type is seen later. */
+static bool decode_sides(struct brig_unpack *u, struct brig_sides *s)
+{
+    uint32_t n, scale_type;
+    if (!brig_unpack_array(u, &n) || (n != 0 && n != N_SIDES))
+        return false;
+    *s = (struct brig_sides){0};
+    if (n == 0)
+        return true;
+    if (!brig_unpack_u32(u, &s->group_cols) || !brig_unpack_u32(u, &s->zero_bias) ||
+        !brig_unpack_u32(u, &scale_type) || (s->scale_type = brig_type_by_gguf(scale_type)) == NULL)
+        return false;
+    for (unsigned i = 0; i < BRIG_SIDE_COUNT; i++) {
+        struct brig_side *side = &s->side[i];
+        if (!brig_unpack_u32(u, &side->file) || !brig_unpack_u64(u, &side->offset) ||
+            !brig_unpack_u64(u, &side->bytes))
+            return false;
+    }
+    return true;
 }
 
 static int decode_tensor(struct brig_unpack *u, struct brig_slice_tensor *t, struct brig_fail *fail)
 {
     uint32_t n, role, type;
-    if (!brig_unpack_array(u, &n) || n != N_TENSOR || !brig_unpack_u32(u, &role) ||
-        !brig_unpack_u32(u, &t->layer) || !brig_unpack_u32(u, &type) || !brig_unpack_u64(u, &t->rows) ||
-        !brig_unpack_u64(u, &t->cols) || !brig_unpack_u32(u, &t->file) || !brig_unpack_u64(u, &t->offset) ||
-        !brig_unpack_u64(u, &t->bytes) || role >= BRIG_ROLE_COUNT)
+    if (!brig_unpack_array(u, &n) || n != N_TENSOR + 1 || !brig_unpack_u32(u, &role) ||
+        !brig_unpack_u32(u, &t->layer) || !brig_unpack_u32(u, &t->expert) || !brig_unpack_u32(u, &type) ||
+        !brig_unpack_u64(u, &t->rows) || !brig_unpack_u64(u, &t->cols) || !brig_unpack_u32(u, &t->file) ||
+        !brig_unpack_u64(u, &t->offset) || !brig_unpack_u64(u, &t->bytes) || !decode_sides(u, &t->sides) ||
+        role >= BRIG_ROLE_COUNT)
         return malformed(fail, "a tensor is malformed");
     t->role = (enum brig_role)role;
     t->type = brig_type_by_gguf(type);
@@ -202,28 +226,29 @@ static int decode_tensor(struct brig_unpack *u, struct brig_slice_tensor *t, str
     return 0;
 }
 
+/* What must stand at a place of the list follows from the cells. */
 static int decode_tensors(struct brig_unpack *u, struct brig_slice *s, struct brig_fail *fail)
 {
-    enum brig_role role;
-    uint32_t n, layer;
-    if (!brig_unpack_array(u, &n) || n > (size_t)(s->cells.last - s->cells.first) * BRIG_ROLE_LAYER_COUNT + 1)
+    uint32_t n;
+    if (!brig_unpack_array(u, &n) ||
+        n > (size_t)(s->cells.last - s->cells.first) * brig_desc_places(&s->desc))
         return malformed(fail, "too many tensors");
     s->tensors = brig_alloc(n, sizeof *s->tensors);
     if (s->tensors == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "slice description: no memory for %u tensors", n);
-    bool rope_factors = false;
-    for (s->n_tensors = 0; s->n_tensors < n; s->n_tensors++) {
+    struct brig_slice_place p = {.cell = s->cells.first};
+    for (s->n_tensors = 0; s->n_tensors < n; s->n_tensors++, p.expert++) {
         struct brig_slice_tensor *t = &s->tensors[s->n_tensors];
         int r = decode_tensor(u, t, fail);
         if (r < 0)
             return r;
-        rope_factors = rope_factors || t->role == BRIG_ROLE_ROPE_FACTORS;
-        if (!expected(s, s->n_tensors, rope_factors, &role, &layer) || role != t->role || layer != t->layer)
+        if (!brig_slice_settle(&s->desc, s->cells, &p) || p.role != (unsigned)t->role ||
+            p.expert != t->expert || t->layer != (p.cell < s->desc.n_layers ? p.cell : 0))
             return malformed(fail, "the tensors are not those of its cells");
         if ((r = check_tensor(s, t, fail)) < 0)
             return r;
     }
-    return expected(s, n, rope_factors, &role, &layer) ? malformed(fail, "a tensor is missing") : 0;
+    return brig_slice_settle(&s->desc, s->cells, &p) ? malformed(fail, "a tensor is missing") : 0;
 }
 
 int brig_slice_decode(struct brig_slice *ret, const void *bytes, size_t n, struct brig_fail *fail)

@@ -51,7 +51,10 @@ const struct brig_type *brig_type_by_name(const char *name)
 
 const char *brig_type_gguf_name(uint32_t gguf_id)
 {
-    return gguf_id < sizeof gguf_names / sizeof gguf_names[0] ? gguf_names[gguf_id] : NULL;
+    if (gguf_id < sizeof gguf_names / sizeof gguf_names[0])
+        return gguf_names[gguf_id];
+    const struct brig_type *t = brig_type_by_gguf(gguf_id);
+    return t != NULL ? t->name : NULL;
 }
 
 uint64_t brig_type_row_bytes(const struct brig_type *t, uint64_t n_cols)

@@ -1,12 +1,15 @@
 /*
  * Stored types: how the numbers of a tensor lie in a file. One row each in type.def, one file each.
  * The layouts are those of GGUF (ggml): little-endian blocks of `block_elems` consecutive columns of one row.
+ * Types that are Brigade's own have numbers from 1000 on, which no other program takes for something else.
  */
 #ifndef BRIG_PROTO_MODEL_TYPE_H
 #define BRIG_PROTO_MODEL_TYPE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+struct brig_packing;
 
 enum brig_type_id {
 #define BRIG_TYPE(id, object) BRIG_TYPE_##id,
@@ -25,16 +28,23 @@ struct brig_type {
     /* Columns that share one scale in an integer product with int8 activations (docs/arithmetic.md, Group); 0
      * when the type has no integer product and is always computed as floats. */
     uint32_t group;
+    /* How integers lie in words that rows share (packed.h); a type that has it has no dequant of its own.
+     * NULL for all whose rows lie one by one. */
+    const struct brig_packing *packing;
     /* n_elems (a multiple of block_elems) from src (any alignment) to dst f32, exactly as the format defines.
      */
     void (*dequant)(const void *src, float *dst, size_t n_elems);
+    /* n_elems finite floats (a multiple of block_elems) to dst (any alignment), to the bit as ggml's
+     * reference rounds them. A number that is too large for the format becomes one that dequant makes not
+     * finite. NULL: we do not write this type. */
+    void (*quantize)(const float *src, void *dst, size_t n_elems);
 };
 
 const struct brig_type *brig_type_at(unsigned i); /* row i of the table, NULL from BRIG_TYPE_COUNT on */
 const struct brig_type *brig_type_by_gguf(uint32_t gguf_id); /* NULL when unknown */
 const struct brig_type *brig_type_by_name(const char *name); /* NULL when unknown */
 
-/* ggml's name for a number that we do not support ("Q8_K"), or NULL: for error messages. */
+/* The name of a number, also of one of ggml's that we do not support ("Q8_K"); NULL when unknown. */
 const char *brig_type_gguf_name(uint32_t gguf_id);
 
 /* Bytes of a row of n_cols; 0 when n_cols is 0, no multiple of the block, or the size overflows. */

@@ -2,22 +2,21 @@
  * high halves 16 to 31. value = q * scale + minimum. */
 #include "proto/model/type.h"
 
-#include "proto/base/half.h"
+#include "proto/model/type_group.h"
 
 #define ELEMS 32
 #define BYTES 20
 
 static void dequant(const void *src, float *dst, size_t n_elems)
 {
-    const uint8_t *p = src;
-    for (size_t b = 0; b < n_elems / ELEMS; b++, p += BYTES, dst += ELEMS) {
-        float d = brig_f16_to_f32(brig_load_u16(p));
-        float m = brig_f16_to_f32(brig_load_u16(p + 2));
-        for (int i = 0; i < ELEMS / 2; i++) {
-            dst[i] = (float)(p[4 + i] & 0x0f) * d + m;
-            dst[i + ELEMS / 2] = (float)(p[4 + i] >> 4) * d + m;
-        }
-    }
+    for (size_t b = 0; b < n_elems / ELEMS; b++)
+        brig_q4_1_read((const uint8_t *)src + b * BYTES, dst + b * ELEMS, ELEMS);
+}
+
+static void quantize(const float *src, void *dst, size_t n_elems)
+{
+    for (size_t b = 0; b < n_elems / ELEMS; b++)
+        brig_q4_1_write(src + b * ELEMS, (uint8_t *)dst + b * BYTES, ELEMS);
 }
 
 const struct brig_type brig_type_q4_1 = {
@@ -29,4 +28,5 @@ const struct brig_type brig_type_q4_1 = {
     .block_bytes = BYTES,
     .group = ELEMS,
     .dequant = dequant,
+    .quantize = quantize,
 };

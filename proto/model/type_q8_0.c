@@ -1,19 +1,21 @@
 /* Q8_0: blocks of 32 columns: an f16 scale, then 32 signed bytes. value = q * scale. */
 #include "proto/model/type.h"
 
-#include "proto/base/half.h"
+#include "proto/model/type_group.h"
 
 #define ELEMS 32
 #define BYTES 34
 
 static void dequant(const void *src, float *dst, size_t n_elems)
 {
-    const uint8_t *p = src;
-    for (size_t b = 0; b < n_elems / ELEMS; b++, p += BYTES, dst += ELEMS) {
-        float d = brig_f16_to_f32(brig_load_u16(p));
-        for (int i = 0; i < ELEMS; i++)
-            dst[i] = (float)(int8_t)p[2 + i] * d;
-    }
+    for (size_t b = 0; b < n_elems / ELEMS; b++)
+        brig_q8_0_read((const uint8_t *)src + b * BYTES, dst + b * ELEMS, ELEMS);
+}
+
+static void quantize(const float *src, void *dst, size_t n_elems)
+{
+    for (size_t b = 0; b < n_elems / ELEMS; b++)
+        brig_q8_0_write(src + b * ELEMS, (uint8_t *)dst + b * BYTES, ELEMS);
 }
 
 const struct brig_type brig_type_q8_0 = {
@@ -25,4 +27,5 @@ const struct brig_type brig_type_q8_0 = {
     .block_bytes = BYTES,
     .group = ELEMS,
     .dequant = dequant,
+    .quantize = quantize,
 };

@@ -97,13 +97,24 @@ static uint64_t leading_number(const char *s)
     return errno == 0 ? v : 0;
 }
 
-uint64_t brig_pss_bytes(void)
+/* The number of KiB in the line of a kernel file that begins with `start`, in bytes. */
+static uint64_t kib_line(const char *path, const char *start)
 {
     char text[4096];
-    if (!read_small("/proc/self/smaps_rollup", text, sizeof text))
+    if (!read_small(path, text, sizeof text))
         return 0;
-    const char *line = strstr(text, "\nPss:");
-    return line == NULL ? 0 : leading_number(line + 5) * 1024;
+    const char *line = strstr(text, start);
+    return line == NULL ? 0 : leading_number(line + strlen(start)) * 1024;
+}
+
+uint64_t brig_pss_bytes(void)
+{
+    return kib_line("/proc/self/smaps_rollup", "\nPss:");
+}
+
+uint64_t brig_peak_rss_bytes(void)
+{
+    return kib_line("/proc/self/status", "\nVmHWM:");
 }
 
 /* The rest of the line in /proc/self/cgroup that begins "<any number>:<controller>:". */

@@ -20,6 +20,9 @@ uint64_t brig_percentile(const uint64_t *v, unsigned n, double p);
 /* Proportional set size of this process (/proc/self/smaps_rollup), 0 when it cannot be read. Allocates
  * nothing. */
 uint64_t brig_pss_bytes(void);
+/* The most memory that this process has had at once, pages of files that it mapped included (VmHWM); 0 when
+ * it cannot be read. */
+uint64_t brig_peak_rss_bytes(void);
 /* memory.peak (v2) or memory.max_usage_in_bytes (v1) of this process's cgroup; 0 when there is none. */
 uint64_t brig_cgroup_peak_bytes(void);
 

@@ -87,7 +87,7 @@ static int check_counts(const struct brig_frame *f, struct brig_fail *fail)
     if (f->n_stages == 0 || f->n_stages > BRIG_FRAME_MAX_STAGES || f->stage > f->n_stages)
         return brig_fail_set(fail, BRIG_EPROTO, "frame: stage %u of %u (at most %u)", f->stage, f->n_stages,
                              BRIG_FRAME_MAX_STAGES);
-    if ((f->flags & ~(uint32_t)BRIG_FRAME_PSS) != 0)
+    if ((f->flags & ~BRIG_FRAME_FLAGS) != 0)
         return brig_fail_set(fail, BRIG_EPROTO, "frame: unknown flags %#x", f->flags);
     if (f->cols > BRIG_FRAME_MAX_COLS || f->top > BRIG_FRAME_MAX_TOP)
         return brig_fail_set(fail, BRIG_ELIMIT, "frame: %u columns, %u candidates (limits %u, %u)", f->cols,
@@ -193,6 +193,11 @@ static int shape(struct brig_frame *f, struct brig_fail *fail)
         one_part(f, 0);
         f->cols = 0;
         fits = f->payload_bytes <= BRIG_FRAME_MAX_ERROR;
+        break;
+    case BRIG_DTYPE_NORMED:
+        one_part(f, f->n_want_rows);
+        f->payload_bytes = 4 * (uint64_t)f->n_want_rows * f->cols;
+        fits = f->n_want_rows > 0 && f->cols > 0 && (f->flags & BRIG_FRAME_NORMED) != 0;
         break;
     case BRIG_DTYPE_COUNT:
     default:

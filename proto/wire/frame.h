@@ -15,7 +15,7 @@
 
 #include "proto/base/err.h"
 
-#define BRIG_PROTO_VERSION 1u
+#define BRIG_PROTO_VERSION 2u
 
 #define BRIG_FRAME_MAX_RUNS   256u
 #define BRIG_FRAME_MAX_WANTS  256u
@@ -40,12 +40,15 @@ enum brig_dtype {
                               with zeros to n = cols; (logit descending, id ascending) */
     BRIG_DTYPE_LOGITS,     /* f32 [wanted rows of this part, cols]: cols = vocabulary */
     BRIG_DTYPE_ERROR,      /* payload: UTF-8 text, one line: the stage `stage` failed and the line is down */
+    BRIG_DTYPE_NORMED,     /* f32 [n_want_rows, cols]: wanted rows after the final norm; cols = hidden size */
     BRIG_DTYPE_COUNT
 };
 
 enum brig_frame_flag {
-    BRIG_FRAME_PSS = 1u, /* each stage also reads its own PSS and states it in its timing */
+    BRIG_FRAME_PSS = 1u,    /* each stage also reads its own PSS and states it in its timing */
+    BRIG_FRAME_NORMED = 2u, /* the head answers with wanted rows after the final norm instead of logits */
 };
+#define BRIG_FRAME_FLAGS 3u /* all of them */
 
 /* Rows in order: `count` rows of one slot at consecutive positions. A run never crosses slots. */
 struct brig_run {

@@ -100,7 +100,7 @@ static bool all_zero(const uint8_t *p, size_t n)
 static bool stage_fits(const struct brig_frame *f)
 {
     bool answer = f->dtype == BRIG_DTYPE_CANDIDATES || f->dtype == BRIG_DTYPE_LOGITS ||
-                  (f->dtype == BRIG_DTYPE_NONE && f->n_rows > 0);
+                  f->dtype == BRIG_DTYPE_NORMED || (f->dtype == BRIG_DTYPE_NONE && f->n_rows > 0);
     return !answer || f->stage == f->n_stages;
 }
 

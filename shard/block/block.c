@@ -18,16 +18,25 @@ static int find_vectors(const struct brig_block *b, struct brig_layer *l, uint32
         enum brig_role role;
         const float **ret;
     } wanted[] = {
-        {BRIG_ROLE_ATTN_NORM, &l->attn_norm},     {BRIG_ROLE_FFN_NORM, &l->ffn_norm},
-        {BRIG_ROLE_ATTN_Q_NORM, &l->q_norm},      {BRIG_ROLE_ATTN_K_NORM, &l->k_norm},
-        {BRIG_ROLE_ATTN_Q_BIAS, &l->q_bias},      {BRIG_ROLE_ATTN_K_BIAS, &l->k_bias},
-        {BRIG_ROLE_ATTN_V_BIAS, &l->v_bias},      {BRIG_ROLE_ATTN_OUT_BIAS, &l->out_bias},
-        {BRIG_ROLE_FFN_GATE_BIAS, &l->gate_bias}, {BRIG_ROLE_FFN_UP_BIAS, &l->up_bias},
+        {BRIG_ROLE_ATTN_NORM, &l->attn_norm.weight},
+        {BRIG_ROLE_ATTN_NORM_BIAS, &l->attn_norm.bias},
+        {BRIG_ROLE_FFN_NORM, &l->ffn_norm.weight},
+        {BRIG_ROLE_FFN_NORM_BIAS, &l->ffn_norm.bias},
+        {BRIG_ROLE_ATTN_POST_NORM, &l->attn_post.weight},
+        {BRIG_ROLE_FFN_POST_NORM, &l->ffn_post.weight},
+        {BRIG_ROLE_ATTN_Q_NORM, &l->q_norm},
+        {BRIG_ROLE_ATTN_K_NORM, &l->k_norm},
+        {BRIG_ROLE_ATTN_Q_BIAS, &l->q_bias},
+        {BRIG_ROLE_ATTN_K_BIAS, &l->k_bias},
+        {BRIG_ROLE_ATTN_V_BIAS, &l->v_bias},
+        {BRIG_ROLE_ATTN_OUT_BIAS, &l->out_bias},
+        {BRIG_ROLE_FFN_GATE_BIAS, &l->gate_bias},
+        {BRIG_ROLE_FFN_UP_BIAS, &l->up_bias},
         {BRIG_ROLE_FFN_DOWN_BIAS, &l->down_bias},
     };
     for (unsigned i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         *wanted[i].ret = brig_weights_vector(b->setup.weights, wanted[i].role, layer);
-        if (*wanted[i].ret == NULL && brig_desc_has(b->desc, wanted[i].role))
+        if (*wanted[i].ret == NULL && brig_desc_count(b->desc, wanted[i].role, layer) > 0)
             return brig_fail_set(fail, BRIG_EFORMAT, "tensor %s of layer %u is missing",
                                  brig_role_name(wanted[i].role), layer);
     }
@@ -45,23 +54,31 @@ static int find_layer(struct brig_block *b, uint32_t layer, struct brig_fail *fa
         struct brig_matrix *ret;
         uint64_t rows, cols;
     } wanted[] = {
-        {BRIG_ROLE_ATTN_Q, &l->q, attn, d->hidden},        {BRIG_ROLE_ATTN_K, &l->k, kv, d->hidden},
-        {BRIG_ROLE_ATTN_V, &l->v, kv, d->hidden},          {BRIG_ROLE_ATTN_OUT, &l->out, d->hidden, attn},
-        {BRIG_ROLE_FFN_GATE, &l->gate, d->ffn, d->hidden}, {BRIG_ROLE_FFN_UP, &l->up, d->ffn, d->hidden},
+        {BRIG_ROLE_ATTN_Q, &l->q, attn, d->hidden},
+        {BRIG_ROLE_ATTN_K, &l->k, kv, d->hidden},
+        {BRIG_ROLE_ATTN_V, &l->v, kv, d->hidden},
+        {BRIG_ROLE_ATTN_OUT, &l->out, d->hidden, attn},
+        {BRIG_ROLE_FFN_GATE, &l->gate, d->ffn, d->hidden},
+        {BRIG_ROLE_FFN_UP, &l->up, d->ffn, d->hidden},
         {BRIG_ROLE_FFN_DOWN, &l->down, d->hidden, d->ffn},
+        {BRIG_ROLE_ROUTER, &l->router, d->n_experts, d->hidden},
     };
     for (unsigned i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
-        if (!brig_weights_matrix(w, wanted[i].role, layer, wanted[i].ret) ||
-            !shaped(wanted[i].ret, wanted[i].rows, wanted[i].cols))
+        if (brig_desc_count(d, wanted[i].role, layer) > 0 &&
+            (!brig_weights_matrix(w, wanted[i].role, layer, wanted[i].ret) ||
+             !shaped(wanted[i].ret, wanted[i].rows, wanted[i].cols)))
             return brig_fail_set(fail, BRIG_EFORMAT, "tensor %s of layer %u is missing or has another shape",
                                  brig_role_name(wanted[i].role), layer);
-    return find_vectors(b, l, layer, fail);
+    int r = find_vectors(b, l, layer, fail);
+    return r < 0 ? r : brig_experts_find(b, layer, fail);
 }
 
 static int find_head(struct brig_block *b, struct brig_fail *fail)
 {
-    b->output_norm = brig_weights_vector(b->setup.weights, BRIG_ROLE_OUTPUT_NORM, 0);
-    if (b->output_norm == NULL || !brig_weights_matrix(b->setup.weights, BRIG_ROLE_OUTPUT, 0, &b->output) ||
+    b->output_norm.weight = brig_weights_vector(b->setup.weights, BRIG_ROLE_OUTPUT_NORM, 0);
+    b->output_norm.bias = brig_weights_vector(b->setup.weights, BRIG_ROLE_OUTPUT_NORM_BIAS, 0);
+    if (b->output_norm.weight == NULL || (b->desc->norm == BRIG_NORM_LAYER && b->output_norm.bias == NULL) ||
+        !brig_weights_matrix(b->setup.weights, BRIG_ROLE_OUTPUT, 0, &b->output) ||
         !shaped(&b->output, b->desc->vocab, b->desc->hidden))
         return brig_fail_set(fail, BRIG_EFORMAT, "the head's norm or table is missing or has another shape");
     return 0;
@@ -118,12 +135,26 @@ void brig_block_free(struct brig_block *b)
 
 static struct brig_branch attention_branch(const struct brig_layer *l)
 {
-    return (struct brig_branch){.bias = l->out_bias};
+    return (struct brig_branch){.bias = l->out_bias, .norm = l->attn_post};
 }
 
 static struct brig_branch mlp_branch(const struct brig_layer *l)
 {
-    return (struct brig_branch){.bias = l->down_bias};
+    return (struct brig_branch){.bias = l->down_bias, .norm = l->ffn_post};
+}
+
+static void run_mlp(struct brig_block *b, const struct brig_layer *l)
+{
+    const struct brig_product up_gate[] = {{&l->up, b->up}, {&l->gate, b->gate}};
+    const struct brig_product down[] = {{&l->down, b->y}};
+    const struct brig_gating gating = {.n_rows = b->n_rows,
+                                       .cols = b->desc->ffn,
+                                       .gate_bias = l->gate_bias,
+                                       .up_bias = l->up_bias,
+                                       .quantize = !b->setup.exact && l->down.type->group != 0};
+    brig_products(b, up_gate, b->desc->mlp == BRIG_MLP_GELU ? 1 : 2, &b->norm, b->n_rows);
+    brig_rows_gate(b, &gating);
+    brig_products(b, down, 1, &b->wide, b->n_rows);
 }
 
 /* before: the branch of the layer before, whose addition joins the norm of this one; NULL for the first. */
@@ -132,8 +163,6 @@ static void run_layer(struct brig_block *b, uint32_t layer, const struct brig_br
     const struct brig_layer *l = &b->layers[layer - b->first_layer];
     const struct brig_product qkv[] = {{&l->q, b->q}, {&l->k, b->k}, {&l->v, b->v}};
     const struct brig_product out[] = {{&l->out, b->y}};
-    const struct brig_product gate_up[] = {{&l->gate, b->gate}, {&l->up, b->up}};
-    const struct brig_product down[] = {{&l->down, b->y}};
     const struct brig_branch attention = attention_branch(l);
     brig_rows_norm(b, before, l->attn_norm);
     brig_products(b, qkv, 3, &b->norm, b->n_rows);
@@ -141,9 +170,10 @@ static void run_layer(struct brig_block *b, uint32_t layer, const struct brig_br
     brig_attention(b, layer, &l->out);
     brig_products(b, out, 1, &b->wide, b->n_rows);
     brig_rows_norm(b, &attention, l->ffn_norm);
-    brig_products(b, gate_up, 2, &b->norm, b->n_rows);
-    brig_rows_gate(b, l);
-    brig_products(b, down, 1, &b->wide, b->n_rows);
+    if (l->router.type != NULL)
+        brig_experts(b, layer);
+    else
+        run_mlp(b, l);
 }
 
 void brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const struct brig_run *runs,
@@ -166,5 +196,5 @@ void brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const st
         run_layer(b, b->first_layer + i, i > 0 ? &branch : NULL);
         branch = mlp_branch(&b->layers[i]);
     }
-    brig_rows_norm(b, &branch, NULL);
+    brig_rows_norm(b, &branch, (struct brig_norm_of){NULL, NULL});
 }

@@ -45,6 +45,9 @@ struct brig_candidate {
 #define BRIG_HEAD_ROWS 16u
 void brig_head_logits(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
                       float *logits);
+/* Only the norm, into out [n_want, hidden]; otherwise the same. */
+void brig_head_normed(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
+                      float *out);
 /* Room for BRIG_HEAD_ROWS rows of logits, for a caller that needs them for a moment. NULL without a head. */
 float *brig_head_scratch(struct brig_block *b);
 /* The top best of logits [vocab] in (logit descending, id ascending) order into out [top]; returns how many

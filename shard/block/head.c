@@ -1,6 +1,8 @@
 /* The head: final norm and output product of a few rows; the best of a row of logits. */
 #include "shard/block/parts.h"
 
+#include <string.h>
+
 struct norm_job {
     struct brig_block *b;
     const float *h;
@@ -13,8 +15,7 @@ static void norm_piece(void *ctx, unsigned thread, uint32_t i)
     struct brig_block *b = j->b;
     uint32_t hidden = b->desc->hidden;
     (void)thread;
-    b->setup.kernel->rms_norm(j->h + (size_t)j->rows[i] * hidden, b->output_norm, hidden, b->desc->norm_eps,
-                              b->norm.f + (size_t)i * hidden);
+    brig_row_norm(b, j->h + (size_t)j->rows[i] * hidden, b->output_norm, b->norm.f + (size_t)i * hidden);
     brig_acts_quantize(b, &b->norm, i, hidden);
 }
 
@@ -25,6 +26,14 @@ void brig_head_logits(struct brig_block *b, const float *h, const uint32_t *want
     const struct brig_product output[] = {{&b->output, logits}};
     brig_team_run(b->setup.team, n_want, norm_piece, &j);
     brig_products(b, output, 1, &b->norm, n_want);
+}
+
+void brig_head_normed(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
+                      float *out)
+{
+    struct norm_job j = {b, h, want_rows};
+    brig_team_run(b->setup.team, n_want, norm_piece, &j);
+    memcpy(out, b->norm.f, (size_t)n_want * b->desc->hidden * sizeof *out);
 }
 
 float *brig_head_scratch(struct brig_block *b)

@@ -39,28 +39,66 @@ static void cut_acts(struct cutter *c, struct brig_acts *x, bool exact, uint64_t
     x->sum = cut(c, rows, cols / 16, sizeof *x->sum);
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Columns of all matrices that one run of products multiplies a row with, at most: qkv; gate and up of all
+ * experts that are used; what leads back. */
+static uint64_t visited_cols(const struct brig_desc *d)
+{
+    uint64_t used = d->n_experts > 0 ? d->n_experts_used : 1, attn = (uint64_t)d->n_heads * d->head_dim;
+    uint64_t most = larger((uint64_t)3 * d->hidden, 2 * used * d->hidden);
+    return larger(larger(most, attn), larger(d->ffn, used * d->expert_ffn));
+}
+
+static void cut_routing(struct brig_block *b, struct cutter *c)
+{
+    const struct brig_desc *d = b->desc;
+    struct brig_routing *r = &b->routing;
+    uint64_t rows = b->rows_cap, seats = rows * d->n_experts_used;
+    if (d->n_experts == 0)
+        return;
+    r->logits = cut(c, rows, d->n_experts, sizeof *r->logits);
+    r->expert = cut(c, seats, 1, sizeof *r->expert);
+    r->weight = cut(c, seats, 1, sizeof *r->weight);
+    r->seat = cut(c, seats, 1, sizeof *r->seat);
+    r->row = cut(c, seats, 1, sizeof *r->row);
+    r->first = cut(c, (uint64_t)d->n_experts + 1, 1, sizeof *r->first);
+    cut_acts(c, &r->rows, b->setup.exact, seats, d->hidden);
+    r->y = cut(c, seats, d->hidden, sizeof *r->y);
+    r->tasks = cut(c, 2, d->n_experts, sizeof *r->tasks);
+}
+
 static void cut_all(struct brig_block *b, struct cutter *c)
 {
     const struct brig_desc *d = b->desc;
     uint64_t rows = b->rows_cap, half = d->rope_dims / 2;
     uint64_t attn = (uint64_t)d->n_heads * d->head_dim, kv = (uint64_t)d->n_kv_heads * d->head_dim;
+    uint64_t used = (uint64_t)d->n_experts_used * d->expert_ffn, mlp = d->ffn > used ? d->ffn : used;
     bool exact = b->setup.exact;
     cut_acts(c, &b->norm, exact, rows, d->hidden);
-    if (b->output_norm != NULL)
+    b->visits = cut(c, rows, visited_cols(d), sizeof(float));
+    if (b->output_norm.weight != NULL)
         b->logits = cut(c, BRIG_HEAD_ROWS, d->vocab, sizeof(float));
     if (b->n_layers == 0)
         return;
-    cut_acts(c, &b->wide, exact, rows, attn > d->ffn ? attn : d->ffn);
+    cut_acts(c, &b->wide, exact, rows, attn > mlp ? attn : mlp);
     b->q = cut(c, rows, attn, sizeof(float));
     b->k = cut(c, rows, kv, sizeof(float));
     b->v = cut(c, rows, kv, sizeof(float));
-    b->gate = cut(c, rows, d->ffn, sizeof(float));
-    b->up = cut(c, rows, d->ffn, sizeof(float));
+    b->gate = cut(c, rows, mlp, sizeof(float));
+    b->up = cut(c, rows, mlp, sizeof(float));
     b->y = cut(c, rows, d->hidden, sizeof(float));
-    b->sines = cut(c, rows, half, sizeof(float));
-    b->cosines = cut(c, rows, half, sizeof(float));
-    b->inv_freq = cut(c, 1, half, sizeof(float));
+    for (unsigned i = 0; i < 2; i++) {
+        struct brig_turns *t = &b->turns[i];
+        t->sines = cut(c, rows, half, sizeof(float));
+        t->cosines = cut(c, rows, half, sizeof(float));
+        t->inv_freq = cut(c, 1, half, sizeof(float));
+    }
     b->scores = cut(c, b->n_threads, brig_align_up(b->setup.ctx, 16), sizeof(float));
+    cut_routing(b, c);
     b->row_slot = cut(c, rows, 1, sizeof(uint32_t));
     b->row_pos = cut(c, rows, 1, sizeof(uint32_t));
 }

@@ -16,13 +16,51 @@ struct brig_acts {
     int32_t *sum; /* [rows_cap, cols / 16] */
 };
 
+/* A norm of the description's kind. weight NULL: none. */
+struct brig_norm_of {
+    const float *weight, *bias; /* [hidden]; a bias with LayerNorm only */
+};
+
+/* Sines and cosines of the frame's rows, for the layers that turn with one base. */
+struct brig_turns {
+    float base, linear, mscale; /* as in the description */
+    const float *factors;       /* NULL: none */
+    float *inv_freq;            /* [rope_dims / 2] angle of position 1 */
+    float *sines, *cosines;     /* [rows_cap, rope_dims / 2] */
+};
+
 struct brig_layer {
-    const float *attn_norm, *ffn_norm;     /* [hidden] */
-    const float *q_norm, *k_norm;          /* NULL: none, as those below */
-    const float *q_bias, *k_bias, *v_bias; /* [rows of q], [rows of k], [rows of v] */
-    const float *gate_bias, *up_bias;      /* [ffn] */
-    const float *out_bias, *down_bias;     /* [hidden] */
+    struct brig_norm_of attn_norm, ffn_norm;
+    struct brig_norm_of attn_post, ffn_post; /* of what the branches add */
+    const float *q_norm, *k_norm;            /* NULL: none, as those below */
+    const float *q_bias, *k_bias, *v_bias;   /* [rows of q], [rows of k], [rows of v] */
+    const float *gate_bias, *up_bias;        /* [ffn] */
+    const float *out_bias, *down_bias;       /* [hidden] */
     struct brig_matrix q, k, v, out, gate, up, down;
+    struct brig_matrix router;                     /* type NULL: the layer has no experts */
+    bool experts_take_floats, experts_take_quants; /* some of their gates, ups and downs do */
+};
+
+/* A product on its way: w times the rows of x. */
+struct brig_task {
+    struct brig_matrix w;
+    struct brig_act x;
+    float *y;             /* [x.n_rows, w.rows] */
+    uint32_t first_piece; /* set by brig_tasks_run */
+};
+
+/* Which rows go to which experts, in a layer that has some. A seat is a pair of a row and one of its experts;
+ * seats are in the order of experts, then of rows. */
+struct brig_routing {
+    float *logits;           /* [rows_cap, n_experts] */
+    uint32_t *expert;        /* [rows_cap, used] ascending */
+    float *weight;           /* [rows_cap, used] */
+    uint32_t *seat;          /* [rows_cap, used] */
+    uint32_t *row;           /* [seats] */
+    uint32_t *first;         /* [n_experts + 1] the first seat of each expert */
+    struct brig_acts rows;   /* [seats, hidden] the normed row of each seat */
+    float *y;                /* [seats, hidden] what the expert makes of it */
+    struct brig_task *tasks; /* [2 * n_experts] */
 };
 
 struct brig_block {
@@ -31,21 +69,22 @@ struct brig_block {
     unsigned n_threads;
     uint32_t rows_cap; /* rows that the buffers hold */
     uint32_t first_layer, n_layers;
-    struct brig_layer *layers; /* [n_layers] */
-    const float *output_norm;  /* NULL: no head */
+    struct brig_layer *layers;       /* [n_layers] */
+    struct brig_norm_of output_norm; /* no weight: no head */
     struct brig_matrix output;
 
     /* Scratch, one mapping: untouched pages cost nothing, which keeps a start cheap. */
     uint8_t *memory;
     uint64_t memory_bytes;
-    struct brig_acts norm;        /* [rows_cap, hidden] normed rows */
-    struct brig_acts wide;        /* [rows_cap, max(attention width, ffn)] attention output; gated MLP rows */
-    float *q, *k, *v;             /* [rows_cap, heads * head_dim], [rows_cap, kv heads * head_dim] twice */
-    float *gate, *up;             /* [rows_cap, ffn] */
-    float *y;                     /* [rows_cap, hidden] what a residual branch adds */
-    float *sines, *cosines;       /* [rows_cap, rope_dims / 2] */
+    struct brig_acts norm; /* [rows_cap, hidden] normed rows */
+    struct brig_acts wide; /* [rows_cap, max(attention width, mlp)] attention output; gated MLP rows */
+    float *q, *k, *v;      /* [rows_cap, heads * head_dim], [rows_cap, kv heads * head_dim] twice */
+    float *gate, *up;      /* [rows_cap, mlp]: ffn, or expert_ffn for each expert used if that is more */
+    float *y;              /* [rows_cap, hidden] what a residual branch adds */
+    float *visits;         /* activations that visit.c has gathered for one run of products */
+    struct brig_routing routing;  /* all NULL without experts */
     float *logits;                /* [BRIG_HEAD_ROWS, vocab], NULL without a head */
-    float *inv_freq;              /* [rope_dims / 2] angle of position 1 */
+    struct brig_turns turns[2];   /* of most layers; of windowed ones with a base of their own */
     float *scores;                /* [n_threads, ctx] */
     uint32_t *row_slot, *row_pos; /* [rows_cap] */
 
@@ -68,15 +107,35 @@ struct brig_product {
 void brig_products(struct brig_block *b, const struct brig_product *p, unsigned n, const struct brig_acts *x,
                    uint32_t n_rows);
 
+/* The rows [first_row, first_row + n_rows) of x in the form that w is multiplied with. */
+struct brig_act brig_acts_for(const struct brig_block *b, const struct brig_matrix *w,
+                              const struct brig_acts *x, uint32_t first_row, uint32_t n_rows);
+/* product.c: any number of products, n >= 1, each of its own input, in one run of the team. */
+void brig_tasks_run(struct brig_block *b, struct brig_task *tasks, unsigned n);
+
+/* visit.c: when w visits its columns in an order of its own, x is gathered into that order, *used floats from
+ * the start of b->visits on, and *used moves on. Only for a matrix that is computed as floats, as all those
+ * are. */
+void brig_acts_visit(struct brig_block *b, const struct brig_matrix *w, struct brig_act *x, size_t *used);
+
 /* What a residual branch still needs when its last product lies in b->y. */
 struct brig_branch {
-    const float *bias; /* [hidden], NULL: none */
+    const float *bias;        /* [hidden], NULL: none */
+    struct brig_norm_of norm; /* of the sum, before it is added */
 };
 
-/* rows.c: h += y with what the branch needs (unless NULL), then norm into b->norm (when norm_weight). */
-void brig_rows_norm(struct brig_block *b, const struct brig_branch *branch, const float *norm_weight);
-/* rows.c: b->wide = silu(gate) * up of the layer, biases added before, ready for a product with `down`. */
-void brig_rows_gate(struct brig_block *b, const struct brig_layer *l);
+/* rows.c: h += y with what the branch needs (unless NULL), then norm into b->norm (when it has a weight). */
+void brig_rows_norm(struct brig_block *b, const struct brig_branch *branch, struct brig_norm_of norm);
+/* rows.c: one row x [hidden] normed into out, which may be x. */
+void brig_row_norm(const struct brig_block *b, const float *x, struct brig_norm_of norm, float *out);
+/* rows.c: b->wide = gate and up through the MLP's activation function, biases added before, ready for a
+ * product with `down`. */
+struct brig_gating {
+    uint32_t n_rows, cols;            /* of b->gate, b->up and b->wide */
+    const float *gate_bias, *up_bias; /* [cols], NULL: none */
+    bool quantize;                    /* `down` takes quantised rows */
+};
+void brig_rows_gate(struct brig_block *b, const struct brig_gating *g);
 /* rows.c: one row of activations into its quantised form; nothing to do when exact. */
 void brig_acts_quantize(const struct brig_block *b, const struct brig_acts *x, uint64_t row, uint32_t cols);
 
@@ -85,6 +144,14 @@ int brig_rope_init(struct brig_block *b, struct brig_fail *fail);
 void brig_rope_angles(struct brig_block *b); /* of all rows of the frame, once for all layers */
 /* Biases, norms of q and k; q and k turn; k and v into the cache. */
 void brig_rope_store(struct brig_block *b, uint32_t layer);
+
+/* experts.c: b->y = the sum over the chosen experts of weight times what they make of b->norm. */
+void brig_experts(struct brig_block *b, uint32_t layer);
+/* At the start: all experts of a layer are there. Sets what they take in the layer. */
+int brig_experts_find(struct brig_block *b, uint32_t layer, struct brig_fail *fail);
+/* From the router's logits [n_experts] of a row, which are overwritten: the chosen experts, ascending, and
+ * their weights, [n_experts_used] each. */
+void brig_experts_choose(const struct brig_desc *d, float *logits, uint32_t *chosen, float *weights);
 
 /* attention.c: q over the cache into b->wide, ready for a product with `out` */
 void brig_attention(struct brig_block *b, uint32_t layer, const struct brig_matrix *out);

@@ -36,7 +36,7 @@ __m256 brig_avx2_exp(__m256 x)
 static void matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
                    const struct brig_act *x, float *y, size_t y_stride)
 {
-    const struct brig_panel_ops ops = {8, brig_avx2_chain_int, brig_avx2_chain_float};
+    const struct brig_panel_ops ops = {8, brig_avx2_chain_int, brig_avx2_chain_float, brig_avx2_chain_packed};
     brig_panel_matmul(&ops, w, row_begin, row_end, x, y, y_stride);
 }
 
@@ -50,6 +50,34 @@ static void swiglu(const float *gate, const float *up, uint32_t n, float *out)
         _mm256_storeu_ps(out + i, _mm256_mul_ps(s, _mm256_loadu_ps(up + i)));
     }
     brig_scalar_swiglu(gate + i, up + i, n - i, out + i);
+}
+
+static __m256 gelu(__m256 x)
+{
+    __m256 slope =
+        _mm256_fmadd_ps(_mm256_set1_ps(BRIG_GELU_B), _mm256_mul_ps(x, x), _mm256_set1_ps(BRIG_GELU_A));
+    __m256 e = brig_avx2_exp(_mm256_xor_ps(_mm256_mul_ps(x, slope), _mm256_set1_ps(-0.0f)));
+    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), e));
+}
+
+static void geglu(const float *gate, const float *up, uint32_t n, float *out)
+{
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 g = gelu(_mm256_loadu_ps(gate + i));
+        _mm256_storeu_ps(out + i, up != NULL ? _mm256_mul_ps(g, _mm256_loadu_ps(up + i)) : g);
+    }
+    brig_scalar_geglu(gate + i, up != NULL ? up + i : NULL, n - i, out + i);
+}
+
+static void add_scaled(float *x, float g, const float *y, uint32_t n)
+{
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 v = _mm256_fmadd_ps(_mm256_set1_ps(g), _mm256_loadu_ps(y + i), _mm256_loadu_ps(x + i));
+        _mm256_storeu_ps(x + i, v);
+    }
+    brig_scalar_add_scaled(x + i, g, y + i, n - i);
 }
 
 /* The 16 chains of one block of the vocabulary, joined. */
@@ -99,9 +127,12 @@ const struct brig_kernel brig_kernel_avx2 = {
     .matmul = matmul,
     .quantize = brig_scalar_quantize,
     .rms_norm = brig_scalar_rms_norm,
+    .layer_norm = brig_scalar_layer_norm,
     .attention = brig_avx2_attention,
     .swiglu = swiglu,
+    .geglu = geglu,
     .add = brig_scalar_add,
+    .add_scaled = add_scaled,
     .to_f16 = brig_scalar_to_f16,
     .log_sum_exp = log_sum_exp,
 };

@@ -44,13 +44,13 @@ static inline __attribute__((always_inline)) float score(const float *q, const v
 
 /* Two vectors of the output. */
 static inline __attribute__((always_inline)) void weighted(const float *e, const void *v, bool f32,
-                                                           size_t stride, uint32_t n_pos, size_t at,
-                                                           float sum, float *out)
+                                                           size_t stride, uint32_t first, uint32_t n_pos,
+                                                           size_t at, float sum, float *out)
 {
     __m256 total[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    for (uint32_t first = 0; first < n_pos; first += BRIG_ATTN_BLOCK_POS) {
+    for (uint32_t p = first; p < n_pos;) {
         __m256 block[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-        for (uint32_t p = first; p < n_pos && p - first < BRIG_ATTN_BLOCK_POS; p++) {
+        for (uint32_t end = brig_attn_block_end(p, n_pos); p < end; p++) {
             const void *row = row_at(v, f32, stride, p);
             block[0] = _mm256_fmadd_ps(_mm256_set1_ps(e[p]), load(row, f32, at), block[0]);
             block[1] = _mm256_fmadd_ps(_mm256_set1_ps(e[p]), load(row, f32, at + 8), block[1]);
@@ -62,10 +62,10 @@ static inline __attribute__((always_inline)) void weighted(const float *e, const
     _mm256_storeu_ps(out + at + 8, _mm256_div_ps(total[1], _mm256_set1_ps(sum)));
 }
 
-static void exponentials(float *scores, uint32_t n_pos, float top)
+static void exponentials(float *scores, uint32_t first, uint32_t n_pos, float top)
 {
-    uint32_t p = 0;
-    for (; p + 8 <= n_pos; p += 8)
+    uint32_t p = first;
+    for (; n_pos - p >= 8; p += 8)
         _mm256_storeu_ps(scores + p,
                          brig_avx2_exp(_mm256_sub_ps(_mm256_loadu_ps(scores + p), _mm256_set1_ps(top))));
     for (; p < n_pos; p++)
@@ -73,28 +73,29 @@ static void exponentials(float *scores, uint32_t n_pos, float top)
 }
 
 static inline __attribute__((always_inline)) void attention(const float *q, const void *k, const void *v,
-                                                            bool f32, size_t stride, uint32_t n_pos,
-                                                            uint32_t head_dim, float scale, float *scores,
-                                                            float *out)
+                                                            bool f32, size_t stride, uint32_t first,
+                                                            uint32_t n_pos, uint32_t head_dim, float scale,
+                                                            float *scores, float *out)
 {
     float top = -INFINITY;
-    for (uint32_t p = 0; p < n_pos; p++) {
+    for (uint32_t p = first; p < n_pos; p++) {
         scores[p] = score(q, row_at(k, f32, stride, p), f32, head_dim) * scale;
         top = scores[p] > top ? scores[p] : top;
     }
-    exponentials(scores, n_pos, top);
-    float sum = brig_scalar_weight_sum(scores, n_pos);
+    exponentials(scores, first, n_pos, top);
+    float sum = brig_scalar_weight_sum(scores, first, n_pos);
     for (size_t i = 0; i < head_dim; i += 16)
-        weighted(scores, v, f32, stride, n_pos, i, sum, out);
+        weighted(scores, v, f32, stride, first, n_pos, i, sum, out);
 }
 
 void brig_avx2_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                         uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out)
+                         uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
+                         float *out)
 {
     if (head_dim % 16 != 0)
-        brig_scalar_attention(q, k, v, kv_f32, stride, n_pos, head_dim, scale, scores, out);
+        brig_scalar_attention(q, k, v, kv_f32, stride, first, n_pos, head_dim, scale, scores, out);
     else if (kv_f32)
-        attention(q, k, v, true, stride, n_pos, head_dim, scale, scores, out);
+        attention(q, k, v, true, stride, first, n_pos, head_dim, scale, scores, out);
     else
-        attention(q, k, v, false, stride, n_pos, head_dim, scale, scores, out);
+        attention(q, k, v, false, stride, first, n_pos, head_dim, scale, scores, out);
 }

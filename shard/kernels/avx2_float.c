@@ -105,11 +105,9 @@ static inline __attribute__((always_inline)) void tile(const int N, const __m256
         _mm256_store_ps(acc + 8 * k, a[k]);
 }
 
-void brig_avx2_chain_float(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
-                           unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+void brig_avx2_columns(const __m256 *w, const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                       unsigned n_cols, float *acc)
 {
-    __m256 w[BRIG_PANEL_CHUNK_FLOAT];
-    read_weights(id, p, n_cols, w);
     const float *f = x->f + first * x->cols + col;
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
@@ -120,4 +118,12 @@ void brig_avx2_chain_float(enum brig_type_id id, struct brig_panel p, const stru
     }
     for (; t < n_tokens; t++)
         tile(1, w, f + t * (size_t)x->cols, x->cols, n_cols, acc + 8 * t);
+}
+
+void brig_avx2_chain_float(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
+                           unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+{
+    __m256 w[BRIG_PANEL_CHUNK_FLOAT];
+    read_weights(id, p, n_cols, w);
+    brig_avx2_columns(w, x, first, n_tokens, col, n_cols, acc);
 }

@@ -85,6 +85,29 @@ static void rms_norm(const float *x, const float *w, uint32_t n, float eps, floa
     }
 }
 
+static void layer_norm(const float *x, const float *w, const float *bias, uint32_t n, float eps, float *out)
+{
+    __m512 chain = _mm512_setzero_ps();
+    for (uint32_t i = 0; i < n; i += 16) {
+        __mmask16 m = lanes(n - i);
+        chain = _mm512_mask_add_ps(chain, m, chain, _mm512_maskz_loadu_ps(m, x + i));
+    }
+    __m512 mean = _mm512_set1_ps(brig_avx512_tree(chain) / (float)n);
+    chain = _mm512_setzero_ps();
+    for (uint32_t i = 0; i < n; i += 16) {
+        __mmask16 m = lanes(n - i);
+        __m512 v = _mm512_sub_ps(_mm512_maskz_loadu_ps(m, x + i), mean);
+        chain = _mm512_mask3_fmadd_ps(v, v, chain, m);
+    }
+    __m512 r = _mm512_set1_ps(1.0f / sqrtf(brig_avx512_tree(chain) / (float)n + eps));
+    for (uint32_t i = 0; i < n; i += 16) {
+        __mmask16 m = lanes(n - i);
+        __m512 v = _mm512_mul_ps(_mm512_sub_ps(_mm512_maskz_loadu_ps(m, x + i), mean), r);
+        v = _mm512_fmadd_ps(v, _mm512_maskz_loadu_ps(m, w + i), _mm512_maskz_loadu_ps(m, bias + i));
+        _mm512_mask_storeu_ps(out + i, m, v);
+    }
+}
+
 static void swiglu(const float *gate, const float *up, uint32_t n, float *out)
 {
     const __m512i sign = _mm512_set1_epi32((int)0x80000000u);
@@ -97,11 +120,41 @@ static void swiglu(const float *gate, const float *up, uint32_t n, float *out)
     }
 }
 
+static __m512 gelu(__m512 x)
+{
+    const __m512i sign = _mm512_set1_epi32((int)0x80000000u);
+    __m512 slope =
+        _mm512_fmadd_ps(_mm512_set1_ps(BRIG_GELU_B), _mm512_mul_ps(x, x), _mm512_set1_ps(BRIG_GELU_A));
+    __m512 t = _mm512_mul_ps(x, slope);
+    __m512 e = brig_avx512_exp(_mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(t), sign)));
+    return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0f), e));
+}
+
+static void geglu(const float *gate, const float *up, uint32_t n, float *out)
+{
+    for (uint32_t i = 0; i < n; i += 16) {
+        __mmask16 m = lanes(n - i);
+        __m512 g = gelu(_mm512_maskz_loadu_ps(m, gate + i));
+        _mm512_mask_storeu_ps(out + i, m,
+                              up != NULL ? _mm512_mul_ps(g, _mm512_maskz_loadu_ps(m, up + i)) : g);
+    }
+}
+
 static void add(float *x, const float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i += 16) {
         __mmask16 m = lanes(n - i);
         __m512 v = _mm512_add_ps(_mm512_maskz_loadu_ps(m, x + i), _mm512_maskz_loadu_ps(m, y + i));
+        _mm512_mask_storeu_ps(x + i, m, v);
+    }
+}
+
+static void add_scaled(float *x, float g, const float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16) {
+        __mmask16 m = lanes(n - i);
+        __m512 v = _mm512_fmadd_ps(_mm512_set1_ps(g), _mm512_maskz_loadu_ps(m, y + i),
+                                   _mm512_maskz_loadu_ps(m, x + i));
         _mm512_mask_storeu_ps(x + i, m, v);
     }
 }
@@ -151,7 +204,8 @@ static float log_sum_exp(const float *x, uint32_t n)
 static void matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
                    const struct brig_act *x, float *y, size_t y_stride)
 {
-    const struct brig_panel_ops ops = {16, brig_avx512_chain_int, brig_avx512_chain_float};
+    const struct brig_panel_ops ops = {16, brig_avx512_chain_int, brig_avx512_chain_float,
+                                       brig_avx512_chain_packed};
     brig_panel_matmul(&ops, w, row_begin, row_end, x, y, y_stride);
 }
 
@@ -170,9 +224,12 @@ const struct brig_kernel brig_kernel_avx512 = {
     .matmul = matmul,
     .quantize = quantize,
     .rms_norm = rms_norm,
+    .layer_norm = layer_norm,
     .attention = brig_avx512_attention,
     .swiglu = swiglu,
+    .geglu = geglu,
     .add = add,
+    .add_scaled = add_scaled,
     .to_f16 = to_f16,
     .log_sum_exp = log_sum_exp,
 };

@@ -13,8 +13,16 @@ void brig_avx512_chain_int(enum brig_type_id id, struct brig_panel p, const stru
 void brig_avx512_chain_float(enum brig_type_id id, struct brig_panel p, const struct brig_act *x,
                              size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
 
+/* Chains over n_cols vectors of weights, one a column. */
+void brig_avx512_columns(const __m512 *w, const struct brig_act *x, size_t first, unsigned n_tokens,
+                         size_t col, unsigned n_cols, float *acc);
+/* Of a packed matrix (panel.h). */
+void brig_avx512_chain_packed(const struct brig_packed *p, uint64_t row, const struct brig_act *x,
+                              size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
+
 void brig_avx512_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                           uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out);
+                           uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
+                           float *out);
 
 /* brig_expf in 16 lanes. */
 __m512 brig_avx512_exp(__m512 x);

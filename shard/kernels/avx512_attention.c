@@ -72,11 +72,11 @@ float brig_avx512_tree(__m512 v)
 }
 
 static inline __attribute__((always_inline)) float scores_of(const float *q, const void *k, bool f32,
-                                                             size_t stride, uint32_t n_pos, uint32_t head_dim,
-                                                             float scale, float *scores)
+                                                             size_t stride, uint32_t first, uint32_t n_pos,
+                                                             uint32_t head_dim, float scale, float *scores)
 {
     __m512 top = _mm512_set1_ps(-INFINITY);
-    for (uint32_t p = 0; p < n_pos; p += 16) {
+    for (uint32_t p = first; p < n_pos; p += 16) {
         __m512 v[16];
         for (uint32_t i = 0; i < 16; i++) /* past the end: the last position once more, not stored */
             v[i] = chains(q, row_at(k, f32, stride, p + i < n_pos ? p + i : n_pos - 1), f32, head_dim);
@@ -90,18 +90,18 @@ static inline __attribute__((always_inline)) float scores_of(const float *q, con
 
 /* N vectors of the output, N a constant: total over blocks of the block's weighted sum, over the sum. */
 static inline __attribute__((always_inline)) void weighted(const int N, const float *e, const void *v,
-                                                           bool f32, size_t stride, uint32_t n_pos, size_t at,
-                                                           __mmask16 mask, float sum, float *out)
+                                                           bool f32, size_t stride, uint32_t first,
+                                                           uint32_t n_pos, size_t at, __mmask16 mask,
+                                                           float sum, float *out)
 {
     __m512 total[4];
     for (int k = 0; k < N; k++)
         total[k] = _mm512_setzero_ps();
-    for (uint32_t first = 0; first < n_pos; first += BRIG_ATTN_BLOCK_POS) {
-        uint32_t n = n_pos - first < BRIG_ATTN_BLOCK_POS ? n_pos - first : BRIG_ATTN_BLOCK_POS;
+    for (uint32_t p = first; p < n_pos;) {
         __m512 block[4];
         for (int k = 0; k < N; k++)
             block[k] = _mm512_setzero_ps();
-        for (uint32_t p = first; p < first + n; p++) {
+        for (uint32_t end = brig_attn_block_end(p, n_pos); p < end; p++) {
             const void *row = row_at(v, f32, stride, p);
             for (int k = 0; k < N; k++)
                 block[k] = _mm512_fmadd_ps(_mm512_set1_ps(e[p]), load(row, f32, at + 16 * (size_t)k, mask),
@@ -115,31 +115,32 @@ static inline __attribute__((always_inline)) void weighted(const int N, const fl
 }
 
 static inline __attribute__((always_inline)) void attention(const float *q, const void *k, const void *v,
-                                                            bool f32, size_t stride, uint32_t n_pos,
-                                                            uint32_t head_dim, float scale, float *scores,
-                                                            float *out)
+                                                            bool f32, size_t stride, uint32_t first,
+                                                            uint32_t n_pos, uint32_t head_dim, float scale,
+                                                            float *scores, float *out)
 {
-    float top = scores_of(q, k, f32, stride, n_pos, head_dim, scale, scores);
-    for (uint32_t p = 0; p < n_pos; p += 16) {
+    float top = scores_of(q, k, f32, stride, first, n_pos, head_dim, scale, scores);
+    for (uint32_t p = first; p < n_pos; p += 16) {
         __mmask16 m = lanes(n_pos - p);
         __m512 s = _mm512_sub_ps(_mm512_maskz_loadu_ps(m, scores + p), _mm512_set1_ps(top));
         _mm512_mask_storeu_ps(scores + p, m, brig_avx512_exp(s));
     }
-    float sum = brig_scalar_weight_sum(scores, n_pos);
+    float sum = brig_scalar_weight_sum(scores, first, n_pos);
     size_t i = 0;
     for (; i + 64 <= head_dim; i += 64)
-        weighted(4, scores, v, f32, stride, n_pos, i, 0xffff, sum, out);
+        weighted(4, scores, v, f32, stride, first, n_pos, i, 0xffff, sum, out);
     for (; i + 16 <= head_dim; i += 16)
-        weighted(1, scores, v, f32, stride, n_pos, i, 0xffff, sum, out);
+        weighted(1, scores, v, f32, stride, first, n_pos, i, 0xffff, sum, out);
     if (i < head_dim)
-        weighted(1, scores, v, f32, stride, n_pos, i, lanes((uint32_t)(head_dim - i)), sum, out);
+        weighted(1, scores, v, f32, stride, first, n_pos, i, lanes((uint32_t)(head_dim - i)), sum, out);
 }
 
 void brig_avx512_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                           uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out)
+                           uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
+                           float *out)
 {
     if (kv_f32)
-        attention(q, k, v, true, stride, n_pos, head_dim, scale, scores, out);
+        attention(q, k, v, true, stride, first, n_pos, head_dim, scale, scores, out);
     else
-        attention(q, k, v, false, stride, n_pos, head_dim, scale, scores, out);
+        attention(q, k, v, false, stride, first, n_pos, head_dim, scale, scores, out);
 }

@@ -103,11 +103,9 @@ static inline __attribute__((always_inline)) void tile(const int N, const __m512
         _mm512_store_ps(acc + 16 * k, a[k]);
 }
 
-void brig_avx512_chain_float(enum brig_type_id id, struct brig_panel p, const struct brig_act *x,
-                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+void brig_avx512_columns(const __m512 *w, const struct brig_act *x, size_t first, unsigned n_tokens,
+                         size_t col, unsigned n_cols, float *acc)
 {
-    __m512 w[BRIG_PANEL_CHUNK_FLOAT];
-    read_weights(id, p, n_cols, w);
     const float *f = x->f + first * x->cols + col;
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
@@ -118,4 +116,12 @@ void brig_avx512_chain_float(enum brig_type_id id, struct brig_panel p, const st
     }
     for (; t < n_tokens; t++)
         tile(1, w, f + t * (size_t)x->cols, x->cols, n_cols, acc + 16 * t);
+}
+
+void brig_avx512_chain_float(enum brig_type_id id, struct brig_panel p, const struct brig_act *x,
+                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+{
+    __m512 w[BRIG_PANEL_CHUNK_FLOAT];
+    read_weights(id, p, n_cols, w);
+    brig_avx512_columns(w, x, first, n_tokens, col, n_cols, acc);
 }

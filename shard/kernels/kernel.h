@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/model/packed.h"
 #include "proto/model/type.h"
 
 #define BRIG_ACT_GROUP 32u  /* columns that share one activation scale */
@@ -24,6 +25,10 @@ struct brig_matrix {
     const void *data; /* [rows, row_bytes] */
     uint64_t rows, cols, row_bytes;
     uint32_t unit_cols; /* columns of one unit; a multiple of the block, or cols: then one unit */
+    /* A packed type: how its words, which data points at, become weights. Its columns are counted in the
+     * order that they are visited in; the activations of a product lie in that order too. NULL: not packed.
+     */
+    const struct brig_packed *packed;
 };
 
 /* Activations of n_rows rows, in one of two forms: quantised (q != NULL) or f32. Rows are contiguous. */
@@ -56,17 +61,28 @@ struct brig_kernel {
      * operation: ((x * r) * w) with r = 1 / sqrtf(sum / n + eps). out may be x. */
     void (*rms_norm)(const float *x, const float *w, uint32_t n, float eps, float *out);
 
-    /* One head of one row over positions 0..n_pos-1 of a cache: scores q.k in 16 interleaved chains times
-     * scale, maximum, exponentials, weighted sums of v, blocks of 64 positions (docs/arithmetic.md,
-     * Attention). k, v: [n_pos] rows of head_dim elements, f16 or f32 (kv_f32), `stride` elements apart. out
-     * [head_dim]. scores: scratch [n_pos]. */
+    /* out = (x - mean) / sqrt(variance + eps) * w + bias; both sums in 16 interleaved chains
+     * (docs/arithmetic.md, LayerNorm). out may be x. */
+    void (*layer_norm)(const float *x, const float *w, const float *bias, uint32_t n, float eps, float *out);
+
+    /* One head of one row over positions first..n_pos-1 of a cache, first < n_pos: scores q.k in 16
+     * interleaved chains times scale, maximum, exponentials, weighted sums of v, blocks of 64 positions
+     * counted from position 0 (docs/arithmetic.md, Attention). k, v: [n_pos] rows of head_dim elements, f16
+     * or f32 (kv_f32), `stride` elements apart; rows before first are not read. out [head_dim]. scores:
+     * scratch [n_pos], used from first on. */
     void (*attention)(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                      uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out);
+                      uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
+                      float *out);
 
     /* out[i] = silu(gate[i]) * up[i], silu(x) = x / (1 + exp(-x)) */
     void (*swiglu)(const float *gate, const float *up, uint32_t n, float *out);
+    /* out[i] = gelu(gate[i]) * up[i], or gelu(gate[i]) when up is NULL; gelu by its tanh approximation, which
+     * is x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3). out may be gate. */
+    void (*geglu)(const float *gate, const float *up, uint32_t n, float *out);
     /* x[i] += y[i] */
     void (*add)(float *x, const float *y, uint32_t n);
+    /* x[i] = fmaf(g, y[i], x[i]) */
+    void (*add_scaled)(float *x, float g, const float *y, uint32_t n);
     /* n f32 to f16, nearest even */
     void (*to_f16)(const float *x, uint32_t n, uint16_t *out);
 

@@ -1,16 +1,16 @@
 /*
- * exp, log, sin, cos, pow without libm, so that no value in a hidden vector depends on the machine's library.
+ * exp, log, sin, cos without libm, so that no value in a hidden vector depends on the machine's library.
  * Called by the kernels (exp, log) and by the block (rope angles). Only +, -, *, /, fmaf, fma and rint are
  * used: each is exactly defined by IEEE 754. Largest errors, measured by tests/unit/test_kernels_math.c:
- * exp 0.93 ulp, log 0.50 ulp, sin and cos 3e-8 absolute, pow 3e-14 relative.
+ * exp 0.93 ulp, log 0.50 ulp, sin and cos 3e-8 absolute.
  */
 #include "shard/kernels/math.h"
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "proto/base/half.h"
+#include "proto/base/real.h"
 #include "shard/kernels/expf.h"
 
 float brig_expf(float x)
@@ -36,51 +36,6 @@ float brig_expf(float x)
     return brig_bits_to_f32(brig_f32_to_bits(p) + ((uint32_t)(int32_t)n << 23));
 }
 
-static double bits_to_f64(uint64_t u)
-{
-    double d;
-    memcpy(&d, &u, sizeof d);
-    return d;
-}
-
-/* x positive, normal, finite: x = 2^e * m, m in [sqrt(1/2), sqrt(2)); log m = 2 atanh((m - 1) / (m + 1)). */
-static double log_f64(double x)
-{
-    uint64_t u;
-    memcpy(&u, &x, sizeof u);
-    int64_t e = (int64_t)(u >> 52) - 1023;
-    double m = bits_to_f64((u & 0xfffffffffffffull) | 0x3ff0000000000000ull);
-    if (m > 1.4142135623730951) {
-        m *= 0.5;
-        e++;
-    }
-    double s = (m - 1.0) / (m + 1.0);
-    double z = s * s;
-    double p = 0.0;
-    for (int k = 23; k >= 3; k -= 2) /* z <= 0.0295: the first term left out is below 1e-18 */
-        p = (p + 1.0 / k) * z;
-    double log_m = 2.0 * s + 2.0 * s * p;
-    /* The high part of ln 2 has 32 bits, so its product with e is exact. */
-    return (double)e * 0x1.62e42feep-1 + (log_m + (double)e * 0x1.a39ef35793c76p-33);
-}
-
-static double exp_f64(double x)
-{
-    if (x < -708.0)
-        return 0.0;
-    if (x > 709.0)
-        return (double)INFINITY;
-    if (x != x)
-        return x;
-    double n = rint(x * 1.4426950408889634);
-    double r = fma(n, -0x1.62e42fefa39efp-1, x);
-    r = fma(n, -0x1.abc9e3b39803fp-56, r);
-    double p = 1.0;
-    for (int k = 14; k >= 1; k--) /* |r| <= 0.347: the first term left out is below 1e-19 */
-        p = fma(p, r / k, 1.0);
-    return p * bits_to_f64((uint64_t)((int64_t)n + 1023) << 52);
-}
-
 float brig_logf(float x)
 {
     if (x == 0.0f)
@@ -89,7 +44,7 @@ float brig_logf(float x)
         return NAN;
     if (x > 3.4028235e38f)
         return x;
-    return (float)log_f64((double)x);
+    return (float)brig_log((double)x);
 }
 
 void brig_sincosf(float x, float *ret_sin, float *ret_cos)
@@ -126,11 +81,4 @@ void brig_sincosf(float x, float *ret_sin, float *ret_cos)
         *ret_cos = (float)s;
         break;
     }
-}
-
-double brig_pow(double base, double e)
-{
-    if (!(base >= 0x1p-1022 && base <= 0x1.fffffffffffffp+1023))
-        return (double)NAN;
-    return exp_f64(e * log_f64(base));
 }

@@ -13,7 +13,5 @@ float brig_logf(float x);
 /* sin and cos of an angle in radians, 0 <= x < 2^27, absolute error at most 1e-6 (argument reduction in
  * double). */
 void brig_sincosf(float x, float *ret_sin, float *ret_cos);
-/* base^e for base > 0 in double precision polynomials, relative error at most 1e-9: rope frequencies. */
-double brig_pow(double base, double e);
 
 #endif

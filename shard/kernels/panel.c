@@ -14,6 +14,7 @@ struct job {
     const struct brig_panel_ops *ops;
     const struct brig_matrix *w;
     const struct brig_act *x;
+    uint64_t row;               /* number of the panel's first one */
     const uint8_t *rows, *next; /* next: of the panel that follows, or this one again */
     unsigned n_rows, n_tokens;
     size_t first_token;
@@ -46,16 +47,12 @@ static void chain_copied(const struct job *j, const uint8_t *chunk, size_t bytes
     chain(j, (struct brig_panel){copy[0], COPY_BYTES, copy[0]}, col, n_cols, acc);
 }
 
-/* Any type: whole blocks of all rows by the type's own dequant, then chains over the floats. Missing rows are
- * zeros. */
-static void chain_dequantised(const struct job *j, const uint8_t *chunk, size_t col, unsigned n_cols,
-                              float *acc)
+/* Chains over rows that lie as floats, BRIG_PANEL_BLOCK_MAX apart. */
+static void chain_floats(const struct job *j, float w[][BRIG_PANEL_BLOCK_MAX], size_t col, unsigned n_cols,
+                         float *acc)
 {
-    _Alignas(64) float w[BRIG_PANEL_ROWS][BRIG_PANEL_BLOCK_MAX];
-    for (unsigned r = 0; r < j->n_rows; r++)
-        j->w->type->dequant(chunk + r * j->w->row_bytes, w[r], n_cols);
     for (unsigned r = j->n_rows; r < j->ops->rows; r++)
-        memset(w[r], 0, sizeof w[r]);
+        memset(w[r], 0, BRIG_PANEL_BLOCK_MAX * sizeof w[r][0]);
     for (unsigned c = 0; c < n_cols; c += BRIG_PANEL_CHUNK_FLOAT) {
         unsigned n = n_cols - c < BRIG_PANEL_CHUNK_FLOAT ? n_cols - c : BRIG_PANEL_CHUNK_FLOAT;
         const uint8_t *at = (const uint8_t *)&w[0][c];
@@ -64,10 +61,35 @@ static void chain_dequantised(const struct job *j, const uint8_t *chunk, size_t 
     }
 }
 
+/* Any type: whole blocks of all rows by the type's own dequant, then chains over the floats. Missing rows are
+ * zeros. */
+static void chain_dequantised(const struct job *j, const uint8_t *chunk, size_t col, unsigned n_cols,
+                              float *acc)
+{
+    _Alignas(64) float w[BRIG_PANEL_ROWS][BRIG_PANEL_BLOCK_MAX];
+    for (unsigned r = 0; r < j->n_rows; r++)
+        j->w->type->dequant(chunk + r * j->w->row_bytes, w[r], n_cols);
+    chain_floats(j, w, col, n_cols, acc);
+}
+
+/* A packed matrix; fewer rows than a panel has are dequantised one by one. */
+static void chain_packed(const struct job *j, size_t col, unsigned n_cols, float *acc)
+{
+    _Alignas(64) float w[BRIG_PANEL_ROWS][BRIG_PANEL_BLOCK_MAX];
+    if (j->n_rows == j->ops->rows) {
+        j->ops->packed(j->w->packed, j->row, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
+        return;
+    }
+    for (unsigned r = 0; r < j->n_rows; r++)
+        brig_packed_dequant(j->w->packed, j->row + r, col, n_cols, w[r]);
+    chain_floats(j, w, col, n_cols, acc);
+}
+
 static void unit(const struct job *j, uint64_t number, float *acc)
 {
     const struct brig_type *type = j->w->type;
-    bool dequantise = !j->integer && !brig_panel_unpacks(type->id);
+    bool packed = j->w->packed != NULL;
+    bool dequantise = !packed && !j->integer && !brig_panel_unpacks(type->id);
     size_t step = dequantise   ? BRIG_PANEL_BLOCK_MAX
                   : j->integer ? BRIG_PANEL_CHUNK_INT
                                : BRIG_PANEL_CHUNK_FLOAT;
@@ -79,7 +101,9 @@ static void unit(const struct job *j, uint64_t number, float *acc)
         size_t bytes = n / type->block_elems * type->block_bytes;
         const uint8_t *chunk = j->rows + col / type->block_elems * type->block_bytes;
         bool whole = type->block_elems > 1 || bytes % 16 == 0;
-        if (dequantise) {
+        if (packed) {
+            chain_packed(j, col, (unsigned)n, acc);
+        } else if (dequantise) {
             chain_dequantised(j, chunk, col, (unsigned)n, acc);
         } else if (whole && j->n_rows == j->ops->rows) {
             const uint8_t *ahead = j->next + (size_t)(chunk - j->rows) * j->ops->rows;
@@ -129,6 +153,7 @@ void brig_panel_matmul(const struct brig_panel_ops *ops, const struct brig_matri
     uint64_t n_units = (w->cols + w->unit_cols - 1) / w->unit_cols;
     struct job j = {.ops = ops, .w = w, .x = x, .integer = x->q != NULL && w->type->group != 0};
     for (uint64_t r = row_begin; r < row_end; r += ops->rows) {
+        j.row = r;
         j.rows = (const uint8_t *)w->data + r * w->row_bytes;
         j.next = w->rows - r >= 2 * ops->rows ? j.rows + ops->rows * w->row_bytes : j.rows;
         j.n_rows = row_end - r < ops->rows ? (unsigned)(row_end - r) : ops->rows;

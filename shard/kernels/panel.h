@@ -32,9 +32,16 @@ struct brig_panel {
 typedef void (*brig_panel_chain_fn)(enum brig_type_id id, struct brig_panel p, const struct brig_act *x,
                                     size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
 
+/* Float chains over a packed matrix: n_cols columns (at most BRIG_PANEL_CHUNK_FLOAT), in the order of their
+ * visits from `col` on, of a whole panel that begins at `row`. */
+typedef void (*brig_panel_packed_fn)(const struct brig_packed *p, uint64_t row, const struct brig_act *x,
+                                     size_t first, unsigned n_tokens, size_t col, unsigned n_cols,
+                                     float *acc);
+
 struct brig_panel_ops {
     unsigned rows; /* of a panel: divides BRIG_PANEL_ROWS */
     brig_panel_chain_fn integer, floats;
+    brig_panel_packed_fn packed;
 };
 
 /* The matmul of kernel.h. */

@@ -53,6 +53,23 @@ void brig_scalar_rms_norm(const float *x, const float *w, uint32_t n, float eps,
         out[i] = x[i] * r * w[i];
 }
 
+void brig_scalar_layer_norm(const float *x, const float *w, const float *bias, uint32_t n, float eps,
+                            float *out)
+{
+    float chain[BRIG_CHAINS] = {0};
+    for (uint32_t i = 0; i < n; i++)
+        chain[i % BRIG_CHAINS] = chain[i % BRIG_CHAINS] + x[i];
+    float mean = brig_tree_sum(chain, BRIG_CHAINS) / (float)n;
+    memset(chain, 0, sizeof chain);
+    for (uint32_t i = 0; i < n; i++) {
+        float apart = x[i] - mean;
+        chain[i % BRIG_CHAINS] = fmaf(apart, apart, chain[i % BRIG_CHAINS]);
+    }
+    float r = 1.0f / sqrtf(brig_tree_sum(chain, BRIG_CHAINS) / (float)n + eps);
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = fmaf((x[i] - mean) * r, w[i], bias[i]);
+}
+
 static float kv_element(const void *row, bool f32, size_t i)
 {
     return f32 ? ((const float *)row)[i] : brig_f16_to_f32(((const uint16_t *)row)[i]);
@@ -72,24 +89,25 @@ static float score(const float *q, const void *row, bool f32, uint32_t head_dim,
 }
 
 /* One element of the output: weighted sum of column i of v, by blocks of positions. */
-static float weighted(const float *e, const void *v, bool f32, size_t stride, uint32_t n_pos, uint32_t i)
+static float weighted(const float *e, const void *v, bool f32, size_t stride, uint32_t first, uint32_t n_pos,
+                      uint32_t i)
 {
     float total = 0.0f;
-    for (uint32_t first = 0; first < n_pos; first += BRIG_ATTN_BLOCK_POS) {
+    for (uint32_t p = first; p < n_pos;) {
         float block = 0.0f;
-        for (uint32_t p = first; p < n_pos && p - first < BRIG_ATTN_BLOCK_POS; p++)
+        for (uint32_t end = brig_attn_block_end(p, n_pos); p < end; p++)
             block = fmaf(e[p], kv_element(kv_row(v, f32, stride, p), f32, i), block);
         total = total + block;
     }
     return total;
 }
 
-float brig_scalar_weight_sum(const float *e, uint32_t n_pos)
+float brig_scalar_weight_sum(const float *e, uint32_t first, uint32_t n_pos)
 {
     float total = 0.0f;
-    for (uint32_t first = 0; first < n_pos; first += BRIG_ATTN_BLOCK_POS) {
+    for (uint32_t p = first; p < n_pos;) {
         float block = 0.0f;
-        for (uint32_t p = first; p < n_pos && p - first < BRIG_ATTN_BLOCK_POS; p++)
+        for (uint32_t end = brig_attn_block_end(p, n_pos); p < end; p++)
             block = block + e[p];
         total = total + block;
     }
@@ -97,18 +115,19 @@ float brig_scalar_weight_sum(const float *e, uint32_t n_pos)
 }
 
 void brig_scalar_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                           uint32_t n_pos, uint32_t head_dim, float scale, float *scores, float *out)
+                           uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
+                           float *out)
 {
     float top = -INFINITY;
-    for (uint32_t p = 0; p < n_pos; p++) {
+    for (uint32_t p = first; p < n_pos; p++) {
         scores[p] = score(q, kv_row(k, kv_f32, stride, p), kv_f32, head_dim, scale);
         top = scores[p] > top ? scores[p] : top;
     }
-    for (uint32_t p = 0; p < n_pos; p++)
+    for (uint32_t p = first; p < n_pos; p++)
         scores[p] = brig_expf(scores[p] - top);
-    float sum = brig_scalar_weight_sum(scores, n_pos);
+    float sum = brig_scalar_weight_sum(scores, first, n_pos);
     for (uint32_t i = 0; i < head_dim; i++)
-        out[i] = weighted(scores, v, kv_f32, stride, n_pos, i) / sum;
+        out[i] = weighted(scores, v, kv_f32, stride, first, n_pos, i) / sum;
 }
 
 void brig_scalar_swiglu(const float *gate, const float *up, uint32_t n, float *out)
@@ -117,10 +136,28 @@ void brig_scalar_swiglu(const float *gate, const float *up, uint32_t n, float *o
         out[i] = gate[i] / (1.0f + brig_expf(-gate[i])) * up[i];
 }
 
+static float gelu(float x)
+{
+    float t = x * fmaf(BRIG_GELU_B, x * x, BRIG_GELU_A);
+    return x / (1.0f + brig_expf(-t));
+}
+
+void brig_scalar_geglu(const float *gate, const float *up, uint32_t n, float *out)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = up != NULL ? gelu(gate[i]) * up[i] : gelu(gate[i]);
+}
+
 void brig_scalar_add(float *x, const float *y, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         x[i] = x[i] + y[i];
+}
+
+void brig_scalar_add_scaled(float *x, float g, const float *y, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = fmaf(g, y[i], x[i]);
 }
 
 void brig_scalar_to_f16(const float *x, uint32_t n, uint16_t *out)
@@ -167,9 +204,12 @@ const struct brig_kernel brig_kernel_scalar = {
     .matmul = brig_scalar_matmul,
     .quantize = brig_scalar_quantize,
     .rms_norm = brig_scalar_rms_norm,
+    .layer_norm = brig_scalar_layer_norm,
     .attention = brig_scalar_attention,
     .swiglu = brig_scalar_swiglu,
+    .geglu = brig_scalar_geglu,
     .add = brig_scalar_add,
+    .add_scaled = brig_scalar_add_scaled,
     .to_f16 = brig_scalar_to_f16,
     .log_sum_exp = brig_scalar_log_sum_exp,
 };

@@ -15,6 +15,7 @@ enum { CHUNK_COLS = 256 };
 /* One output: a row of weights times a row of activations. */
 struct product {
     const struct brig_matrix *w;
+    uint64_t number; /* of the row */
     const uint8_t *row;
     const float *f; /* activations as floats, when q is NULL */
     const int8_t *q;
@@ -146,7 +147,10 @@ static float float_chain(const struct product *p, uint64_t col, uint64_t end)
     float acc = 0.0f, buf[CHUNK_COLS];
     while (col < end) {
         size_t n = end - col < CHUNK_COLS ? (size_t)(end - col) : CHUNK_COLS;
-        type->dequant(p->row + col / type->block_elems * type->block_bytes, buf, n);
+        if (p->w->packed != NULL)
+            brig_packed_dequant(p->w->packed, p->number, col, n, buf);
+        else
+            type->dequant(p->row + col / type->block_elems * type->block_bytes, buf, n);
         for (size_t i = 0; i < n; i++)
             acc = fmaf(buf[i], p->f[col + i], acc);
         col += n;
@@ -175,7 +179,7 @@ void brig_scalar_matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_
     uint64_t n_units = (w->cols + w->unit_cols - 1) / w->unit_cols;
     bool integer = x->q != NULL && w->type->group != 0;
     for (uint64_t r = row_begin; r < row_end; r++) {
-        struct product p = {.w = w, .row = (const uint8_t *)w->data + r * w->row_bytes};
+        struct product p = {.w = w, .number = r, .row = (const uint8_t *)w->data + r * w->row_bytes};
         for (size_t t = 0; t < x->n_rows; t++) {
             if (integer) {
                 p.q = x->q + t * x->cols;

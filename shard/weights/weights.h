@@ -9,7 +9,8 @@
 
 struct brig_weights;
 
-/* fds[n] are the slice's files (borrowed until return). Sizes are checked against the description. */
+/* The slice must live longer than the weights. fds[n] are its files (borrowed until return). Sizes are
+ * checked against the description. */
 int brig_weights_map(struct brig_weights **ret, const struct brig_slice *slice, const int *fds, unsigned n,
                      struct brig_fail *fail);
 void brig_weights_unmap(struct brig_weights *w); /* NULL allowed */
@@ -18,7 +19,11 @@ void brig_weights_unmap(struct brig_weights *w); /* NULL allowed */
  * has rows 1. false when the slice has none. */
 bool brig_weights_matrix(const struct brig_weights *w, enum brig_role role, uint32_t layer,
                          struct brig_matrix *ret);
-/* A vector as f32, converted once at mapping (norm weights, rope factors). NULL when the slice has none. */
+/* The same for one expert of an expert's role, expert < n_experts. */
+bool brig_weights_expert(const struct brig_weights *w, enum brig_role role, uint32_t layer, uint32_t expert,
+                         struct brig_matrix *ret);
+/* A vector as f32, converted once at mapping (norm weights, biases). Where the description has norms of
+ * 1 + w, the weight of a norm is that sum, one f32 addition. NULL when the slice has none. */
 const float *brig_weights_vector(const struct brig_weights *w, enum brig_role role, uint32_t layer);
 
 uint64_t brig_weights_mapped_bytes(const struct brig_weights *w); /* whole pages */

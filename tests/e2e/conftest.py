@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items):
 
 
 def shared_memory():
-    return {n for n in os.listdir("/dev/shm") if "brig" in n}
+    return {n for n in os.listdir("/dev/shm") if "brig" in n and "fuzz" not in n}
 
 
 @pytest.fixture

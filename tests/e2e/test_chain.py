@@ -16,6 +16,7 @@ from kit import fixture
 
 OPTIONS = ("--raw", "-p", "Many hands", "--temp", "0", "-n", "12", "--ignore-eos")
 LONG = ("--raw", "-p", "x", "--temp", "0", "--ignore-eos", "--ctx", "100000")
+PROTOCOL = 2  # docs/wire.md
 HELLO, ATTACH, STATUS, DRAIN, STOP = range(5)
 
 
@@ -159,7 +160,7 @@ class FakeShard(threading.Thread):
 def hello_of(world, **changes):
     """A good hello for the whole fixture, with changes."""
     identity = bytes.fromhex(json.loads(world.good("inspect", fixture(), "--json").out)["identity"])
-    fields = dict(version=1, kind=HELLO, err=0, text="", identity=identity, layers=5, first=0, last=6, hidden=96,
+    fields = dict(version=PROTOCOL, kind=HELLO, err=0, text="", identity=identity, layers=5, first=0, last=6, hidden=96,
                   vocab=517, ctx=256, slots=1, numeric="a1 act=q8 kv=f16", kernel="x", host="h", pid=1, threads=1,
                   mapped=1, state=0)
     fields.update(changes)
@@ -167,7 +168,7 @@ def hello_of(world, **changes):
 
 
 LIES = [
-    ("another protocol version", dict(version=2), ["version 2"]),
+    ("another protocol version", dict(version=PROTOCOL + 1), ["version %d" % (PROTOCOL + 1)]),
     ("another model", dict(identity=b"x" * 32), ["another model"]),
     ("another arithmetic", dict(numeric="a2 act=q8 kv=f16"), ["a2"]),
     ("slice that does not fit", dict(last=9), []),
@@ -208,15 +209,15 @@ def test_a_shard_that_never_answers(world):
 def test_a_driver_that_lies_leaves_the_shard_unharmed(world):
     process, url = world.shard(fixture(), "--layers", "all", "--head", control="tcp://127.0.0.1:0")
     peer = sp.dial(url, sp.REQ, sp.REP)
-    good = peer.ask([1, HELLO])
-    assert good[:4] == [1, HELLO, 0, ""] and len(good) == 19
+    good = peer.ask([PROTOCOL, HELLO])
+    assert good[:4] == [PROTOCOL, HELLO, 0, ""] and len(good) == 19
     identity, numeric = good[4], good[12]
-    other_version = peer.ask([2, HELLO])
+    other_version = peer.ask([PROTOCOL + 1, HELLO])
     assert other_version[2] != 0 and "version" in other_version[3]
-    for garbage in GARBAGE + [[1, 99], [1, ATTACH], [1, STATUS, 5], [1, DRAIN, 7]]:
+    for garbage in GARBAGE + [[PROTOCOL, 99], [PROTOCOL, ATTACH], [PROTOCOL, STATUS, 5], [PROTOCOL, DRAIN, 7]]:
         reply = peer.ask(garbage)
         assert len(reply) >= 4, garbage
-    attach = [1, ATTACH, 42, 0, 1, 64, 256, 1, identity, numeric, "tcp://127.0.0.1:%d" % kit.free_port()]
+    attach = [PROTOCOL, ATTACH, 42, 0, 1, 64, 256, 1, identity, numeric, "tcp://127.0.0.1:%d" % kit.free_port()]
     for at, wrong in ((3, 5), (4, 0), (4, 2**40), (5, 0), (5, 2**31), (6, 10**6), (7, 99), (8, b"x" * 32), (9, "a9"),
                       (10, "nonsense"), (10, "x" * 200), (10, "tcp://192.0.2.1:1")):
         reply = peer.ask(attach[:at] + [wrong] + attach[at + 1:])
@@ -257,8 +258,8 @@ def test_frames_that_lie_end_the_run_and_not_the_shard(world):
         control = sp.dial(url, sp.REQ, sp.REP)
         deadline = time.monotonic() + 10
         while True:  # the run before may still be ending
-            hello = control.ask([1, HELLO])
-            reply = control.ask([1, ATTACH, run_id, 0, 1, 64, 256, 1, hello[4], hello[12], sink.url])
+            hello = control.ask([PROTOCOL, HELLO])
+            reply = control.ask([PROTOCOL, ATTACH, run_id, 0, 1, 64, 256, 1, hello[4], hello[12], sink.url])
             if reply[2] == 0 or time.monotonic() > deadline:
                 break
             time.sleep(0.05)
@@ -266,12 +267,12 @@ def test_frames_that_lie_end_the_run_and_not_the_shard(world):
         data = sp.dial(reply[4], sp.PUSH, sp.PULL)
         try:
             data.send(frame)
-            status = control.ask([1, STATUS, run_id])
+            status = control.ask([PROTOCOL, STATUS, run_id])
             for _ in range(40):
                 if status[2] != 0 or status[4] != 1 or sink.messages:
                     break
                 time.sleep(0.05)
-                status = control.ask([1, STATUS, run_id])
+                status = control.ask([PROTOCOL, STATUS, run_id])
         finally:
             data.close()
             control.close()

@@ -7,7 +7,7 @@ import pytest
 import kit
 from kit import fixture
 
-VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "list", "help")
+VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "pack", "verify", "list", "help")
 KINDS = ("families", "types", "formats", "links", "modes", "places", "tokenizers", "pretokenizers", "templates",
          "samplers", "errors", "verbs")
 
@@ -25,7 +25,7 @@ def test_help_lists_the_verbs_that_exist(world):
         assert verb in text and verb in listed
         assert "usage" in world.good("help", verb).out.lower()
         assert world.good(verb, "--help").out == world.good("help", verb).out
-    for verb in ("serve", "plan", "pack", "verify"):
+    for verb in ("serve", "plan", "up"):
         assert "\n  %s " % verb not in text
     assert world.run(kit.SHARD, "--help").code == 0
 
@@ -35,6 +35,8 @@ def test_list(world, kind):
     assert kind in world.good("list").out
     rows = world.good("list", kind).out.splitlines()
     assert rows and all(len(row.split(None, 1)) == 2 for row in rows), rows
+    singular = {"families": "family"}.get(kind, kind[:-1])
+    assert world.good("list", singular).out.splitlines() == rows
 
 
 def test_list_says_what_is_supported(world):

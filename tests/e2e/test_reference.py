@@ -149,7 +149,7 @@ def test_drawn_ids_depend_on_the_seed_and_nothing_else(world):
 
 
 # Other families: one fixture each, against the reference and against themselves.
-FAMILIES = ("qwen2/f16", "qwen3/q4_0")
+FAMILIES = ("qwen2/f16", "qwen3/q4_0", "olmoe/q4_0")
 
 
 def family_logits(world, name, ids, *args):

@@ -48,6 +48,7 @@ def test_stats_are_complete(world, mode, shards):
     assert s["hops_per_token"] == (shards + 1 if mode == "warm" else 2 * shards)
     inspected = json.loads(world.good("inspect", fixture(), "--json").out)
     assert s["weights_bytes"] == inspected["weights_bytes"]
+    assert s["bytes_per_token"] == inspected["bytes_per_token"]
     assert s["bytes_per_token"] == sum(inspected["layer_bytes"]) + inspected["head_bytes"]
     assert len(s["per_shard"]) == shards
     edge = 0

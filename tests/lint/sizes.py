@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-MAX_FILE, MAX_FUNCTION, MAX_FIXTURES_BYTES = 800, 60, 8 << 20
+MAX_FILE, MAX_FUNCTION, MAX_FIXTURES_BYTES = 800, 60, 20 * 10**6
 TEXT = (".c", ".h", ".def", ".py", ".sh", ".md", ".1", "Makefile")
 
 

@@ -15,6 +15,8 @@ static inline void block_scales_at(const struct brig_type *type, int *scale, int
     switch (type->id) {
     case BRIG_TYPE_Q4_1:
     case BRIG_TYPE_Q5_1:
+    case BRIG_TYPE_Q4_1_G16:
+    case BRIG_TYPE_Q4_1_G64:
     case BRIG_TYPE_Q4_K:
     case BRIG_TYPE_Q5_K:
         *min = 2;

@@ -247,7 +247,7 @@ static inline void maker_write(struct maker *k, struct brig_buf *b)
     while (b->len % k->alignment != 0)
         brig_buf_add(b, "", 1);
     for (uint64_t i = 0; i < k->data_bytes; i++)
-        brig_buf_add(b, &(char){(char)(i * 7 + 1)}, 1);
+        brig_buf_add(b, &(char){(char)((i * 7 + 1) & 0x3f)}, 1); /* positive as floats too */
 }
 
 /* Open n bytes as a model, through a file that is gone afterwards. */

@@ -131,12 +131,13 @@ static void open_bench(struct bench *b, uint32_t batch_rows)
                                     .dims = {HIDDEN, VOCAB, 1, 1},
                                     .bytes = sizeof rows,
                                     .role = BRIG_ROLE_TOKEN_TABLE};
-    b->model = (struct brig_model){.path = "table",
-                                   .desc = {.n_layers = 1, .hidden = HIDDEN, .vocab = VOCAB},
-                                   .n_files = 1,
-                                   .files = &b->file,
-                                   .n_tensors = 1,
-                                   .tensors = &b->table};
+    b->model =
+        (struct brig_model){.path = "table",
+                            .desc = {.n_layers = 1, .hidden = HIDDEN, .vocab = VOCAB, .embed_scale = 1.0f},
+                            .n_files = 1,
+                            .files = &b->file,
+                            .n_tensors = 1,
+                            .tensors = &b->table};
     b->model.vocab = (struct brig_vocab){.model = {"gpt2", 4},
                                          .pre = {"gpt-2", 5},
                                          .n_tokens = VOCAB,
@@ -375,7 +376,7 @@ static void a_table_that_shrank_is_named(void **state)
     const uint32_t last[] = {VOCAB - 1};
     open_bench(&b, 8);
     assert_int_equal(ftruncate(b.file.fd, 20), 0);
-    assert_int_equal(brig_embed_rows(b.embed, last, 1, h, &fail), -BRIG_EIO);
+    assert_int_equal(brig_embed_rows(b.embed, last, 1, 0, h, &fail), -BRIG_EIO);
     assert_non_null(strstr(fail.text, "became shorter"));
     close_bench(&b);
 }

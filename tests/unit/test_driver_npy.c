@@ -16,7 +16,7 @@ static void header_and_values(void **state)
     size_t n = 0;
     FILE *f = open_memstream(&bytes, &n);
     assert_non_null(f);
-    assert_int_equal(brig_npy_header(f, 2, 3), 0);
+    assert_int_equal(brig_npy_header(f, (const uint64_t[]){2, 3}, 2), 0);
     assert_int_equal(brig_npy_values(f, v, 6), 0);
     fclose(f);
     assert_int_equal(n % 4, 0);
@@ -38,10 +38,11 @@ static void the_largest_shape_fits(void **state)
     size_t n = 0;
     FILE *f = open_memstream(&bytes, &n);
     assert_non_null(f);
-    assert_int_equal(brig_npy_header(f, UINT64_MAX, UINT64_MAX), 0);
+    assert_int_equal(brig_npy_header(f, (const uint64_t[]){UINT64_MAX, UINT64_MAX, UINT64_MAX}, 3), 0);
     fclose(f);
     assert_int_equal(n % 64, 0);
-    assert_non_null(strstr(bytes + 10, "(18446744073709551615, 18446744073709551615), }"));
+    assert_non_null(
+        strstr(bytes + 10, "(18446744073709551615, 18446744073709551615, 18446744073709551615), }"));
     free(bytes);
 }
 
@@ -52,7 +53,7 @@ static void a_full_disk_is_noticed(void **state)
     if (f == NULL)
         skip();
     setvbuf(f, NULL, _IONBF, 0);
-    assert_true(brig_npy_header(f, 1, 1) < 0);
+    assert_true(brig_npy_header(f, (const uint64_t[]){1, 1}, 2) < 0);
     fclose(f);
 }
 

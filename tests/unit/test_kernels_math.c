@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "proto/base/real.h"
 #include "shard/kernels/math.h"
 
 /* Distance in units of the last place of the f32 nearest to want. */

@@ -129,6 +129,18 @@ static void elementwise_is_right(void **state)
         double want = (double)x[i] / (1 + exp(-(double)x[i])) * (double)y[i];
         assert_true(fabs((double)out[i] - want) <= 1e-6 * (fabs(want) + 1e-6));
     }
+    scalar()->geglu(x, y, 577, out);
+    for (int i = 0; i < 577; i++) {
+        double g = (double)x[i], want = 0.5 * g * (1 + tanh(sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
+        want *= (double)y[i];
+        assert_true(fabs((double)out[i] - want) <= 2e-6 * (fabs(want) + 1e-6));
+    }
+    memcpy(out, y, sizeof out);
+    scalar()->add_scaled(out, 0.7f, x, 577);
+    for (int i = 0; i < 577; i++) {
+        double want = (double)0.7f * (double)x[i] + (double)y[i];
+        assert_true(out[i] == (float)want || fabs((double)out[i] - want) <= 6e-8 * fabs(want));
+    }
     scalar()->swiglu((float[]){-100.0f, 100.0f}, (float[]){1.0f, 1.0f}, 2, out);
     assert_true(out[0] == 0.0f && out[1] == 100.0f);
 }
@@ -152,6 +164,15 @@ static void elementwise_equal(void **state)
                 scalar()->swiglu(x.data, y.data, n, want);
                 k->swiglu(x.data, y.data, n, out.data);
                 assert_same_f32(out.data, want, n, "swiglu");
+                scalar()->geglu(x.data, y.data, n, want);
+                k->geglu(x.data, y.data, n, out.data);
+                assert_same_f32(out.data, want, n, "geglu");
+                scalar()->geglu(x.data, NULL, n, want);
+                k->geglu(x.data, NULL, n, out.data);
+                assert_same_f32(out.data, want, n, "gelu");
+                scalar()->layer_norm(x.data, y.data, x.data, n, 1e-5f, want);
+                k->layer_norm(x.data, y.data, x.data, n, 1e-5f, out.data);
+                assert_same_f32(out.data, want, n, "layer_norm");
                 scalar()->to_f16(x.data, n, want_half);
                 k->to_f16(x.data, n, half.data);
                 assert_memory_equal(half.data, want_half, n * sizeof(uint16_t));
@@ -159,6 +180,10 @@ static void elementwise_equal(void **state)
                 scalar()->add(want, y.data, n);
                 k->add(x.data, y.data, n);
                 assert_same_f32(x.data, want, n, "add");
+                float g = wild ? random_bits() : random_f32();
+                scalar()->add_scaled(want, g, y.data, n);
+                k->add_scaled(x.data, g, y.data, n);
+                assert_same_f32(x.data, want, n, "add_scaled");
                 scalar()->rms_norm(want, y.data, n, 1e-6f, want);
                 k->rms_norm(x.data, y.data, n, 1e-6f, x.data);
                 assert_same_f32(x.data, want, n, "rms_norm in place");
@@ -169,6 +194,38 @@ static void elementwise_equal(void **state)
             edge_free(&half);
         }
     }
+}
+
+static void layer_norm_is_right(void **state)
+{
+    (void)state;
+    float x[577], w[577], bias[577], out[577];
+    for (unsigned n = 1; n < 578; n += 64) {
+        double mean = 0, variance = 0;
+        fill(x, n, false);
+        fill(w, n, false);
+        fill(bias, n, false);
+        for (unsigned i = 0; i < n; i++)
+            mean += ((double)(x[i] += 3.0f)) / n;
+        for (unsigned i = 0; i < n; i++)
+            variance += ((double)x[i] - mean) * ((double)x[i] - mean) / n;
+        scalar()->layer_norm(x, w, bias, n, 1e-5f, out);
+        for (unsigned i = 0; i < n; i++) {
+            double want = ((double)x[i] - mean) / sqrt(variance + 1e-5) * (double)w[i] + (double)bias[i];
+            assert_true(fabs((double)out[i] - want) <= 2e-5);
+        }
+    }
+}
+
+/* gelu is x above all that exp tells apart from 0, and nothing below; never a NaN in between. */
+static void gelu_at_the_ends(void **state)
+{
+    (void)state;
+    float x[] = {0.0f, -0.0f, 5.0f, 10.0f, -10.0f, 1e20f, -1e20f, 3e38f, -3e38f}, out[9];
+    scalar()->geglu(x, NULL, 9, out);
+    assert_true(out[0] == 0.0f && out[1] == 0.0f && out[2] > 4.9999f && out[2] <= 5.0f);
+    assert_true(out[3] == 10.0f && out[5] == 1e20f && out[7] == 3e38f);
+    assert_true(out[4] <= 0.0f && out[4] > -1e-20f && out[6] == 0.0f && out[8] == 0.0f);
 }
 
 /* Every exponent and many mantissas, through swiglu with up = 1: exp, division and the edges of exp. */
@@ -196,6 +253,9 @@ static void exp_equal(void **state)
             scalar()->swiglu(x, one, 1024, want);
             k->swiglu(x, one, 1024, got);
             assert_same_f32(got, want, 1024, "swiglu over exp's range");
+            scalar()->geglu(x, one, 1024, want);
+            k->geglu(x, one, 1024, got);
+            assert_same_f32(got, want, 1024, "geglu over exp's range");
         }
     }
 }
@@ -270,24 +330,25 @@ static void attention_is_right(void **state)
     for (unsigned n = 0; n < 40; n++) {
         bool f32 = n % 2;
         uint32_t n_pos = 1 + random_below(200), dim = 1 + random_below(100);
+        uint32_t first = n % 3 == 0 ? 0 : random_below(n_pos);
         size_t stride = dim + random_below(20);
         struct edge k = cache_edge(f32, stride, n_pos, dim, false),
                     v = cache_edge(f32, stride, n_pos, dim, false);
         float q[100], scores[200], out[100];
         double e[200], top = -INFINITY, sum = 0;
         fill(q, dim, false);
-        scalar()->attention(q, k.data, v.data, f32, stride, n_pos, dim, 0.125f, scores, out);
-        for (uint32_t p = 0; p < n_pos; p++) {
+        scalar()->attention(q, k.data, v.data, f32, stride, first, n_pos, dim, 0.125f, scores, out);
+        for (uint32_t p = first; p < n_pos; p++) {
             e[p] = 0;
             for (uint32_t i = 0; i < dim; i++)
                 e[p] += (double)q[i] * element(k.data, f32, p * stride + i) * 0.125;
             top = fmax(top, e[p]);
         }
-        for (uint32_t p = 0; p < n_pos; p++)
+        for (uint32_t p = first; p < n_pos; p++)
             sum += e[p] = exp(e[p] - top);
         for (uint32_t i = 0; i < dim; i++) {
             double want = 0;
-            for (uint32_t p = 0; p < n_pos; p++)
+            for (uint32_t p = first; p < n_pos; p++)
                 want += e[p] / sum * element(v.data, f32, p * stride + i);
             assert_true(fabs((double)out[i] - want) <= 2e-5);
         }
@@ -306,6 +367,7 @@ static void attention_equal(void **state)
             bool f32 = n % 2, wild = n % 8 == 7;
             uint32_t n_pos = n < 140 ? 1 + n / 2 : 1 + random_below(400);
             uint32_t dim = n % 3 == 0 ? 1 + random_below(140) : dims[random_below(7)];
+            uint32_t first = n % 4 < 2 ? 0 : random_below(n_pos);
             size_t stride = dim + random_below(20);
             struct edge k = cache_edge(f32, stride, n_pos, dim, wild);
             struct edge v = cache_edge(f32, stride, n_pos, dim, wild);
@@ -313,9 +375,12 @@ static void attention_equal(void **state)
             struct edge out = edge_new(dim * sizeof(float));
             float want_scores[400], want[256];
             fill(q.data, dim, false);
-            scalar()->attention(q.data, k.data, v.data, f32, stride, n_pos, dim, 0.125f, want_scores, want);
-            kernel->attention(q.data, k.data, v.data, f32, stride, n_pos, dim, 0.125f, scores.data, out.data);
-            assert_same_f32(scores.data, want_scores, n_pos, "attention weights");
+            scalar()->attention(q.data, k.data, v.data, f32, stride, first, n_pos, dim, 0.125f, want_scores,
+                                want);
+            kernel->attention(q.data, k.data, v.data, f32, stride, first, n_pos, dim, 0.125f, scores.data,
+                              out.data);
+            assert_same_f32((float *)scores.data + first, want_scores + first, n_pos - first,
+                            "attention weights");
             assert_same_f32(out.data, want, dim, "attention");
             edge_free(&k);
             edge_free(&v);
@@ -333,6 +398,8 @@ int main(void)
         cmocka_unit_test(quantize_equal),
         cmocka_unit_test(elementwise_is_right),
         cmocka_unit_test(elementwise_equal),
+        cmocka_unit_test(layer_norm_is_right),
+        cmocka_unit_test(gelu_at_the_ends),
         cmocka_unit_test(exp_equal),
         cmocka_unit_test(log_sum_exp_right_and_equal),
         cmocka_unit_test(attention_is_right),

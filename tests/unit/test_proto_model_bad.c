@@ -89,7 +89,7 @@ static void test_not_a_model(void **state)
         assert_non_null(strstr(fail.text, "no model file"));
     }
     assert_true(brig_model_open(&m, "tests", &fail) < 0);
-    assert_non_null(strstr(fail.text, "tests: it is a folder"));
+    assert_non_null(strstr(fail.text, "tests: a folder that holds no model"));
     assert_true(brig_model_open(&m, "tests/nobody.gguf", &fail) < 0);
     assert_non_null(strstr(fail.text, "tests/nobody.gguf: cannot open it: No such file"));
     assert_true(brig_model_open(&m, "/dev/zero", &fail) < 0);
@@ -209,18 +209,14 @@ static void test_numbers(void **state)
     refuse_u32("llama.attention.value_length", 8, "equally wide", "");
     refuse_u32("llama.rope.dimension_count", 7, "7 rotary dimensions", "even");
     refuse_u32("llama.rope.dimension_count", 18, "18 rotary dimensions", "");
-    refuse_u32("llama.expert_count", 8, "mixture of experts", "");
-    refuse_u32("llama.attention.sliding_window", 16, "sliding window", "");
+    refuse_u32("llama.expert_count", 8, "llama.expert_used_count is missing", "");
     static const float bad_floats[] = {-1.0f, 1e30f, (float)1e300, 0.0f / 0.0f};
     for (unsigned i = 0; i < 4; i++)
         refuse_f32("llama.attention.layer_norm_rms_epsilon", bad_floats[i], "epsilon");
     refuse_f32("llama.rope.freq_base", 0.0f, "rotary base");
     refuse_f32("llama.rope.freq_base", 0.0f / 0.0f, "rotary base");
     refuse_f32("llama.rope.scaling.factor", -2.0f, "rotary scaling");
-    struct maker *k = maker_llama(1);
-    maker_set_str(k, "llama.rope.scaling.type", "yarn");
-    refuse(k, "yarn", "not supported");
-    k = maker_llama(2);
+    struct maker *k = maker_llama(2);
     struct brig_buf *b = maker_set(k, "llama.attention.head_count", 9);
     maker_u32(b, 4);
     maker_u64(b, 2);
@@ -231,6 +227,74 @@ static void test_numbers(void **state)
     maker_set_u32(k, "llama.attention.head_count", 32);
     maker_set_u32(k, "llama.attention.head_count_kv", 32);
     refuse(k, "width of a head", "even");
+}
+
+/* A rope scaling of this kind, with a factor unless it is 0, must be refused with these words. */
+static void refuse_scaling(const char *type, float factor, const char *key, float value, const char *word)
+{
+    struct maker *k = maker_llama(1);
+    maker_set_str(k, "llama.rope.scaling.type", type);
+    if (factor != 0.0f)
+        maker_set_f32(k, "llama.rope.scaling.factor", factor);
+    if (key != NULL)
+        maker_set_f32(k, key, value);
+    refuse(k, word, "");
+}
+
+static void test_rope_scaling(void **state)
+{
+    (void)state;
+    refuse_scaling("dynamic", 2.0f, NULL, 0.0f, "'dynamic' is not supported");
+    refuse_scaling("yarn", 0.0f, NULL, 0.0f, "yarn needs one above 0");
+    refuse_scaling("yarn", -1.0f, NULL, 0.0f, "yarn needs one above 0");
+    refuse_scaling("yarn", 4.0f, "llama.rope.scaling.yarn_beta_slow", 0.0f, "beta_slow 0");
+    refuse_scaling("yarn", 4.0f, "llama.rope.scaling.yarn_beta_fast", 0.5f, "beta_fast 0.5");
+    refuse_scaling("yarn", 4.0f, "llama.rope.scaling.attn_factor", 0.0f, "rotary magnitude");
+    refuse_scaling("yarn", 4.0f, "brigade.rope.attention_factor", (float)1e300, "rotary magnitude");
+    refuse_scaling("llama3", 8.0f, NULL, 0.0f, "low_freq_factor is missing");
+    refuse_scaling("llama3", 8.0f, "brigade.rope.low_freq_factor", 1.0f, "high_freq_factor is missing");
+    refuse_scaling("longrope", 0.0f, NULL, 0.0f, "longrope needs 8 numbers");
+    struct maker *k = maker_llama(1);
+    maker_set_str(k, "llama.rope.scaling.type", "llama3");
+    maker_set_f32(k, "llama.rope.scaling.factor", 8.0f);
+    maker_set_f32(k, "brigade.rope.low_freq_factor", 4.0f);
+    maker_set_f32(k, "brigade.rope.high_freq_factor", 4.0f);
+    refuse(k, "low_freq_factor 4 and high_freq_factor 4", "");
+    k = maker_llama(1);
+    maker_add(k, "rope_factors_short.weight", 0, 8, 1);
+    refuse(k, "rope_factors_long.weight", "longrope needs 8");
+    k = maker_llama(1);
+    maker_add(k, "rope_factors_short.weight", 0, 7, 1);
+    refuse(k, "rope_factors_short.weight", "8 numbers are wanted");
+    k = maker_llama(1);
+    maker_add(k, "rope_freqs.weight", 0, 8, 1);
+    maker_set_str(k, "llama.rope.scaling.type", "yarn");
+    maker_set_f32(k, "llama.rope.scaling.factor", 4.0f);
+    refuse(k, "rope_freqs.weight", "beside rope scaling 'yarn'");
+}
+
+static void refuse_kinds(unsigned n_layers, uint32_t window, const char *kinds, const char *word)
+{
+    struct maker *k = maker_llama(n_layers);
+    if (window > 0)
+        maker_set_u32(k, "llama.attention.sliding_window", window);
+    maker_set_str(k, "brigade.layer_types", kinds);
+    refuse(k, "brigade.layer_types", word);
+}
+
+static void test_layer_kinds(void **state)
+{
+    (void)state;
+    refuse_kinds(2, 4, "w", "1 letters for 2 layers");
+    refuse_kinds(2, 4, "wgw", "3 letters for 2 layers");
+    refuse_kinds(2, 4, "wx", "layer 1");
+    refuse_kinds(2, 0, "gw", "layer 1");
+    struct maker *k = maker_llama(1);
+    maker_set_u32(k, "brigade.layer_types", 1);
+    refuse(k, "brigade.layer_types is an integer", "a string");
+    k = maker_llama(1);
+    maker_set_u32(k, "brigade.hub_layout", 1);
+    refuse(k, "brigade.hub_layout is an integer", "true or false");
 }
 
 static struct maker *with(const char *name, struct maker_tensor **ret)
@@ -500,6 +564,8 @@ int main(void)
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_rope_scaling),
+        cmocka_unit_test(test_layer_kinds),
         cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_tensor_missing_or_misshapen),
         cmocka_unit_test(test_vocab),

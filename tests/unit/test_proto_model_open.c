@@ -63,7 +63,7 @@ static void check_llama(const struct brig_model *m, const char *type)
             assert_true(t->offset % 32 == 0 && t->offset + t->bytes <= m->files[0].bytes);
         }
     assert_null(brig_model_tensor(m, BRIG_ROLE_ATTN_Q, 5));
-    assert_null(brig_model_tensor(m, BRIG_ROLE_ROPE_FACTORS, 0));
+    assert_int_equal(d->n_rope_factors, 0);
     assert_null(brig_model_tensor(m, BRIG_ROLE_COUNT, 0));
 }
 
@@ -196,7 +196,7 @@ static void test_defaults(void **state)
     assert_int_equal(m->tensors[m->n_tensors - 1].role, BRIG_ROLE_COUNT);
     const struct brig_tensor *out = brig_model_tensor(m, BRIG_ROLE_OUTPUT, 0);
     assert_true(brig_str_eq(out->name, "output.weight"));
-    assert_int_equal(brig_model_tensor(m, BRIG_ROLE_ROPE_FACTORS, 0)->dims[0], 8);
+    assert_true(m->desc.n_rope_factors == 8 && m->desc.rope_factors[7] > 0.0f);
     brig_model_close(m);
 
     maker_set_str(k, "llama.rope.scaling.type", "none");

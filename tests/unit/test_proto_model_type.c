@@ -2,6 +2,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,12 +57,13 @@ static void check_blocks(const struct brig_type *t, const void *blocks, size_t n
 static void test_quantised(void **state)
 {
     (void)state;
-    unsigned n_checked = 0;
+    unsigned n_checked = 0, n_packed = 0;
     const struct brig_type *t;
     for (unsigned i = 0; (t = brig_type_at(i)) != NULL; i++) {
         char path[80];
         size_t n_bytes, n_elems;
-        if (t->block_elems == 1)
+        n_packed += t->packing != NULL;
+        if (t->block_elems == 1 || t->packing != NULL) /* packed ones: test_proto_model_packed */
             continue;
         snprintf(path, sizeof path, DIR "%s.bin", t->name);
         char *blocks = read_file(path, &n_bytes);
@@ -73,7 +75,93 @@ static void test_quantised(void **state)
         brig_free(want);
         n_checked++;
     }
-    assert_int_equal(n_checked, BRIG_TYPE_COUNT - 3); /* F32, F16, BF16 have no blocks */
+    assert_int_equal(n_checked, BRIG_TYPE_COUNT - 3 - n_packed); /* F32, F16, BF16 have no blocks */
+}
+
+/* What is written is what the reference writes, to the bit, for every type that we write and that has blocks;
+ * and for BF16. */
+static void test_quantize(void **state)
+{
+    (void)state;
+    unsigned n_checked = 0;
+    size_t n_elems;
+    char *original = read_npy(DIR "quantize_input.npy", &n_elems);
+    const struct brig_type *t;
+    for (unsigned i = 0; (t = brig_type_at(i)) != NULL; i++) {
+        char path[80];
+        size_t n_bytes;
+        if (t->quantize == NULL || t->id == BRIG_TYPE_F32 || t->id == BRIG_TYPE_F16)
+            continue;
+        snprintf(path, sizeof path, DIR "quantize_%s.bin", t->name);
+        char *want = read_file(path, &n_bytes);
+        assert_int_equal(n_bytes, brig_type_row_bytes(t, n_elems));
+        char *got = brig_alloc(n_bytes + 1, 1);
+        t->quantize((const float *)original, got + 1, n_elems); /* any alignment */
+        for (size_t k = 0; k < n_bytes; k++)
+            if (got[k + 1] != want[k])
+                fail_msg("%s, byte %zu: %u, must be %u", t->name, k, (uint8_t)got[k + 1], (uint8_t)want[k]);
+        brig_free(got);
+        brig_free(want);
+        n_checked++;
+    }
+    brig_free(original);
+    assert_int_equal(n_checked, 12);
+}
+
+/* Blocks of zeros, of one number, of numbers so small that 1 / scale is no number, and of the largest. */
+static void test_quantize_edges(void **state)
+{
+    (void)state;
+    static const float values[] = {0.0f, -0.0f, 1.0f, -3.25f, 1e-45f, -1e-40f, 65504.0f, 3e38f};
+    const struct brig_type *t;
+    for (unsigned i = 0; (t = brig_type_at(i)) != NULL; i++) {
+        for (unsigned k = 0; t->quantize != NULL && k < sizeof values / sizeof *values; k++) {
+            float x[64], back[64];
+            uint8_t stored[256];
+            for (unsigned e = 0; e < 64; e++)
+                x[e] = values[k];
+            t->quantize(x, stored, 64);
+            t->dequant(stored, back, 64);
+            bool fits = fabsf(values[k]) < 1e6f || t->id == BRIG_TYPE_F32 || t->id == BRIG_TYPE_BF16;
+            for (unsigned e = 0; e < 64; e++) {
+                assert_true(fits == !!isfinite(back[e])); /* what does not fit can be seen */
+                if (fits && fabsf(x[e] - back[e]) > 0.02f * fabsf(x[e]) + 1e-7f)
+                    fail_msg("%s: %g became %g", t->name, (double)x[e], (double)back[e]);
+            }
+        }
+    }
+}
+
+/* Row C2 of the table of what others had: no number is farther from its original than half a scale (a whole
+ * one at the end of the range that has no integer), and a little for the scale's own rounding. */
+static void test_quantize_error(void **state)
+{
+    (void)state;
+    size_t n_elems;
+    char *original = read_npy(DIR "quantize_input.npy", &n_elems);
+    const float *x = (const float *)original;
+    const struct brig_type *t;
+    unsigned n_checked = 0;
+    for (unsigned i = 0; (t = brig_type_at(i)) != NULL; i++) {
+        if (t->quantize == NULL || t->block_elems == 1)
+            continue;
+        bool has_min = strncmp(t->name, "Q4_1", 4) == 0 || strncmp(t->name, "Q5_1", 4) == 0;
+        float whole = strncmp(t->name, "Q8_0", 4) == 0 || has_min ? 0.5f : 1.0f;
+        uint8_t stored[256];
+        float back[64];
+        for (size_t at = 0; at + t->block_elems <= n_elems; at += t->block_elems) {
+            t->quantize(x + at, stored, t->block_elems);
+            t->dequant(stored, back, t->block_elems);
+            float d = fabsf(brig_f16_to_f32(brig_load_u16(stored))), most = 0.0f;
+            for (unsigned e = 0; e < t->block_elems; e++)
+                most = fmaxf(most, fabsf(x[at + e]));
+            for (unsigned e = 0; e < t->block_elems; e++)
+                assert_true(fabsf(back[e] - x[at + e]) <= whole * d + 1.5e-3f * most + 127 * 0x1p-25f);
+        }
+        n_checked++;
+    }
+    assert_int_equal(n_checked, 11);
+    brig_free(original);
 }
 
 /* The file holds numbers rounded to BF16: each is the nearest one to its f32 original. */
@@ -128,7 +216,7 @@ static void test_table(void **state)
         assert_ptr_equal(brig_type_by_gguf(t->gguf_id), t);
         assert_ptr_equal(brig_type_by_name(t->name), t);
         assert_string_equal(brig_type_gguf_name(t->gguf_id), t->name);
-        assert_true(strlen(t->help) > 0 && t->dequant != NULL);
+        assert_true(strlen(t->help) > 0 && (t->dequant != NULL) == (t->packing == NULL));
         assert_true(t->block_elems >= 1 && t->block_bytes >= 1 &&
                     t->block_elems % (t->group ? t->group : 1) == 0);
         assert_int_equal(brig_type_row_bytes(t, t->block_elems * 3), t->block_bytes * 3);
@@ -149,6 +237,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_quantised),
+        cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_quantize_edges),
+        cmocka_unit_test(test_quantize_error),
         cmocka_unit_test(test_bf16),
         cmocka_unit_test(test_f16),
     };

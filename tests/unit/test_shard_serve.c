@@ -53,22 +53,25 @@ static float *hidden_rows(void)
     return h;
 }
 
-/* The logits of those rows, computed in this process by the definition. */
-static float *logits_here(void)
+/* The logits of those rows, or the rows after the final norm, computed in this process by the definition. */
+static float *answer_here(bool normed)
 {
     struct rig g;
     struct rig_how how = {.kernel = "scalar", .threads = 1, .max_rows = N_ROWS, .ctx = 64, .slots = 2};
     struct brig_run run = {0, 0, N_ROWS};
     uint32_t rows[N_ROWS];
-    float *h = hidden_rows(), *logits = brig_alloc((size_t)N_ROWS * model->desc.vocab, sizeof *logits);
+    float *h = hidden_rows(), *out = brig_alloc((size_t)N_ROWS * model->desc.vocab, sizeof *out);
     for (uint32_t i = 0; i < N_ROWS; i++)
         rows[i] = i;
     rig_open(&g, model, (struct brig_cells){0, model->desc.n_layers + 1}, how);
     rig_run(&g, h, &run, 1);
-    brig_head_logits(g.block, h, rows, N_ROWS, logits);
+    if (normed)
+        brig_head_normed(g.block, h, rows, N_ROWS, out);
+    else
+        brig_head_logits(g.block, h, rows, N_ROWS, out);
     rig_close(&g);
     brig_free(h);
-    return logits;
+    return out;
 }
 
 /* N_ROWS rows of slot 0, an answer wanted of the last three. */
@@ -149,13 +152,29 @@ static void refuses_what_does_not_fit(void **state)
     stop(&p, &d);
 }
 
+/* The rows after the final norm, when a frame asks for them. */
+static void check_normed(struct driver *d, const float *h)
+{
+    struct brig_frame f = rows_frame(d, 0);
+    uint32_t hidden = model->desc.hidden;
+    float *want = answer_here(true);
+    f.flags = BRIG_FRAME_NORMED;
+    struct brig_msg *m = pass(d, &f, h);
+    assert_int_equal(d->got.dtype, BRIG_DTYPE_NORMED);
+    assert_int_equal(d->got.cols, hidden);
+    assert_int_equal(d->got.payload_bytes, 3 * 4 * hidden);
+    assert_memory_equal(payload_of(d, m), want + (size_t)(N_ROWS - 3) * hidden, d->got.payload_bytes);
+    brig_free(want);
+    brig_msg_free(m);
+}
+
 static void answers_with_the_bits_of_the_definition(void **state)
 {
     (void)state;
     struct process p;
     struct driver d;
     char url[BRIG_URL_MAX];
-    float *h = hidden_rows(), *want = logits_here();
+    float *h = hidden_rows(), *want = answer_here(false);
     uint32_t vocab = model->desc.vocab;
     start_by_hand(&p);
     driver_open(&d, model, control);
@@ -196,6 +215,7 @@ static void answers_with_the_bits_of_the_definition(void **state)
     }
     brig_msg_free(m);
 
+    check_normed(&d, h);
     f = rows_frame(&d, 5);
     f.n_wants = 0;
     m = pass(&d, &f, h);

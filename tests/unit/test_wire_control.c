@@ -9,6 +9,7 @@
 
 #include "proto/base/mem.h"
 #include "proto/wire/control.h"
+#include "proto/wire/frame.h"
 
 static struct brig_request a_request(enum brig_control_kind kind)
 {
@@ -195,9 +196,9 @@ static void hostile(void **state)
 /* A field more in a message of this version is an error, whatever the array's head says. */
 static void fields_too_many(void **state)
 {
-    static const char stop[] = {(char)0x94, 1, BRIG_CONTROL_STOP, 5, 0},
-                      good[] = {(char)0x93, 1, BRIG_CONTROL_STOP, 5},
-                      few[] = {(char)0x92, 1, BRIG_CONTROL_STOP};
+    static const char stop[] = {(char)0x94, BRIG_PROTO_VERSION, BRIG_CONTROL_STOP, 5, 0},
+                      good[] = {(char)0x93, BRIG_PROTO_VERSION, BRIG_CONTROL_STOP, 5},
+                      few[] = {(char)0x92, BRIG_PROTO_VERSION, BRIG_CONTROL_STOP};
     (void)state;
     assert_int_equal(request_exact(good, sizeof good), 0);
     assert_int_equal(request_exact(stop, sizeof stop), -BRIG_EPROTO);

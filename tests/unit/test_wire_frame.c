@@ -33,9 +33,11 @@ static void fill(struct brig_frame *f, enum brig_dtype dtype)
         f->n_wants = f->n_runs = 0;
     if (dtype == BRIG_DTYPE_CANDIDATES || dtype == BRIG_DTYPE_HIDDEN)
         f->top = 40;
-    if (dtype == BRIG_DTYPE_CANDIDATES || dtype == BRIG_DTYPE_LOGITS)
+    if (dtype == BRIG_DTYPE_NORMED)
+        f->flags |= BRIG_FRAME_NORMED;
+    if (dtype == BRIG_DTYPE_CANDIDATES || dtype == BRIG_DTYPE_LOGITS || dtype == BRIG_DTYPE_NORMED)
         f->stage = f->n_stages;
-    if (dtype == BRIG_DTYPE_LOGITS)
+    if (dtype == BRIG_DTYPE_LOGITS || dtype == BRIG_DTYPE_NORMED)
         f->part_wants = 2;
     if (dtype == BRIG_DTYPE_ERROR)
         f->payload_bytes = 11;
@@ -75,7 +77,7 @@ static struct brig_frame f, g; /* large */
 static void round_trip(void **state)
 {
     (void)state;
-    static const uint64_t payload[] = {0, 4 * 4 * 16, 2 * (8 + 16 * 8), 2 * 16 * 4, 11};
+    static const uint64_t payload[] = {0, 4 * 4 * 16, 2 * (8 + 16 * 8), 2 * 16 * 4, 11, 2 * 16 * 4};
     for (int d = 0; d < BRIG_DTYPE_COUNT; d++) {
         struct brig_fail fail = {0};
         fill(&f, (enum brig_dtype)d);
@@ -98,7 +100,7 @@ static void round_trip(void **state)
 static void known_bytes(void **state)
 {
     static const uint8_t head[] = {
-        0xdc, 0x00, 0x12, 0x01,                               /* 18 fields, version 1 */
+        0xdc, 0x00, 0x12, 0x02,                               /* 18 fields, version 2 */
         0xcf, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, /* run id */
         0xcf, 0,    0,    0,    0,    0,    0,    1,    0x2c, /* frame id 300 */
         0xce, 0,    0,    0,    2,                            /* epoch */
@@ -150,8 +152,8 @@ static void answers_come_from_the_end(void **state)
 {
     (void)state;
     struct brig_fail fail = {0};
-    for (int d = BRIG_DTYPE_NONE; d <= BRIG_DTYPE_LOGITS; d++) {
-        if (d == BRIG_DTYPE_HIDDEN)
+    for (int d = 0; d < BRIG_DTYPE_COUNT; d++) {
+        if (d == BRIG_DTYPE_HIDDEN || d == BRIG_DTYPE_ERROR)
             continue;
         fill(&f, (enum brig_dtype)d);
         if (d == BRIG_DTYPE_NONE)
@@ -181,7 +183,8 @@ static const struct wrong wrongs[] = {
     {.what = "no stages", AT(n_stages), 0},
     {.what = "many stages", AT(n_stages), BRIG_FRAME_MAX_STAGES + 1},
     {.what = "stage beyond", AT(stage), 4},
-    {.what = "flag", AT(flags), 2},
+    {.what = "flag", AT(flags), 4},
+    {.what = "normed, not asked", AT(dtype), BRIG_DTYPE_NORMED},
     {.what = "many runs", AT(n_runs), BRIG_FRAME_MAX_RUNS + 1},
     {.what = "many wants", AT(n_wants), BRIG_FRAME_MAX_WANTS + 1},
     {.what = "many operations", AT(n_ops), BRIG_FRAME_MAX_OPS + 1},
@@ -371,9 +374,9 @@ static void versions_and_lies(void **state)
     (void)state;
     fill(&f, BRIG_DTYPE_HIDDEN);
     uint8_t *m = message(&f);
-    m[3] = 2;
-    assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EVERSION);
     m[3] = 1;
+    assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EVERSION);
+    m[3] = 2;
     m[2] = 0x13; /* a field more */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
     m[2] = 0x12;

@@ -1,0 +1,32 @@
+/* Q4_0_G16: Q4_0 in blocks of 16 columns instead of 32: an f16 scale, then 8 bytes of two columns each. value
+ * = (q - 8) * scale. */
+#include "proto/model/type.h"
+
+#include "proto/model/type_group.h"
+
+#define ELEMS 16
+#define BYTES 10
+
+static void dequant(const void *src, float *dst, size_t n_elems)
+{
+    for (size_t b = 0; b < n_elems / ELEMS; b++)
+        brig_q4_0_read((const uint8_t *)src + b * BYTES, dst + b * ELEMS, ELEMS);
+}
+
+static void quantize(const float *src, void *dst, size_t n_elems)
+{
+    for (size_t b = 0; b < n_elems / ELEMS; b++)
+        brig_q4_0_write(src + b * ELEMS, (uint8_t *)dst + b * BYTES, ELEMS);
+}
+
+const struct brig_type brig_type_q4_0_g16 = {
+    .name = "Q4_0_G16",
+    .help = "4-bit integers around 8, one scale per 16 columns (Brigade's own)",
+    .id = BRIG_TYPE_Q4_0_G16,
+    .gguf_id = 1002,
+    .block_elems = ELEMS,
+    .block_bytes = BYTES,
+    .group = 0,
+    .dequant = dequant,
+    .quantize = quantize,
+};

@@ -1,0 +1,204 @@
+/*
+ * A mixture of experts in the place of an MLP (docs/arithmetic.md, Experts). Every row chooses its experts;
+ * each pair of a row and an expert gets a seat, in the order of experts and then of rows, so that the rows of
+ * an expert lie side by side: one product does them all, and one run of the team does all experts.
+ */
+#include "shard/block/parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "shard/kernels/math.h"
+
+#define CHUNK_COLS 1024u
+
+struct job {
+    struct brig_block *b;
+    const struct brig_layer *layer;
+    uint32_t chunks; /* of a row */
+};
+
+/* ---- the router ---- */
+
+/* The order of choice: the larger logit, then the lower index; NaN comes last. */
+static bool ranks_before(const float *x, uint32_t a, uint32_t b)
+{
+    if (isnan(x[a]) || isnan(x[b]))
+        return isnan(x[a]) && isnan(x[b]) ? a < b : isnan(x[b]);
+    return x[a] > x[b] || (x[a] == x[b] && a < b);
+}
+
+/* The best of those that rank after `after`; n: of all. */
+static uint32_t next_best(const float *x, uint32_t n, uint32_t after)
+{
+    uint32_t best = n;
+    for (uint32_t i = 0; i < n; i++)
+        if ((after == n || ranks_before(x, after, i)) && (best == n || ranks_before(x, i, best)))
+            best = i;
+    return best;
+}
+
+void brig_experts_choose(const struct brig_desc *d, float *logits, uint32_t *chosen, float *weights)
+{
+    uint32_t n = d->n_experts, last = n;
+    for (uint32_t k = 0; k < d->n_experts_used; k++) {
+        uint32_t at = k;
+        last = next_best(logits, n, last);
+        for (; at > 0 && chosen[at - 1] > last; at--) /* ascending, which is the order of addition */
+            chosen[at] = chosen[at - 1];
+        chosen[at] = last;
+    }
+    float top = -INFINITY, sum = 0.0f, of_chosen = 0.0f;
+    for (uint32_t i = 0; i < n; i++)
+        top = logits[i] > top ? logits[i] : top;
+    for (uint32_t i = 0; i < n; i++) {
+        logits[i] = brig_expf(logits[i] - top);
+        sum = sum + logits[i];
+    }
+    for (uint32_t k = 0; k < d->n_experts_used; k++) {
+        weights[k] = logits[chosen[k]] / sum;
+        of_chosen = of_chosen + weights[k];
+    }
+    if (d->expert_norm == BRIG_EXPERTS_SUM_TO_ONE)
+        for (uint32_t k = 0; k < d->n_experts_used; k++)
+            weights[k] = weights[k] / of_chosen;
+}
+
+static void choose_piece(void *ctx, unsigned thread, uint32_t row)
+{
+    struct brig_block *b = ctx;
+    struct brig_routing *r = &b->routing;
+    size_t at = (size_t)row * b->desc->n_experts_used;
+    (void)thread;
+    brig_experts_choose(b->desc, r->logits + (size_t)row * b->desc->n_experts, r->expert + at,
+                        r->weight + at);
+}
+
+/* ---- seats ---- */
+
+/* A counting sort of the pairs by expert; rows are met in order, so they stay in order. */
+static void give_seats(struct brig_block *b)
+{
+    struct brig_routing *r = &b->routing;
+    uint32_t used = b->desc->n_experts_used, n_experts = b->desc->n_experts, n = b->n_rows * used;
+    memset(r->first, 0, (n_experts + 1) * sizeof *r->first);
+    for (uint32_t i = 0; i < n; i++)
+        r->first[r->expert[i] + 1]++;
+    for (uint32_t e = 0; e < n_experts; e++)
+        r->first[e + 1] += r->first[e];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t seat = r->first[r->expert[i]]++; /* the place of the next row of this expert, for now */
+        r->seat[i] = seat;
+        r->row[seat] = i / used;
+    }
+    for (uint32_t e = n_experts; e > 0; e--)
+        r->first[e] = r->first[e - 1];
+    r->first[0] = 0;
+}
+
+static void gather_piece(void *ctx, unsigned thread, uint32_t seat)
+{
+    const struct job *j = ctx;
+    struct brig_block *b = j->b;
+    const struct brig_acts *from = &b->norm, *to = &b->routing.rows;
+    size_t cols = b->desc->hidden, in = b->routing.row[seat] * cols, out = seat * cols;
+    (void)thread;
+    if (j->layer->experts_take_floats)
+        memcpy(to->f + out, from->f + in, cols * sizeof *to->f);
+    if (!j->layer->experts_take_quants)
+        return;
+    memcpy(to->q + out, from->q + in, cols);
+    memcpy(to->d + out / BRIG_ACT_GROUP, from->d + in / BRIG_ACT_GROUP,
+           cols / BRIG_ACT_GROUP * sizeof *to->d);
+    memcpy(to->sum + out / 16, from->sum + in / 16, cols / 16 * sizeof *to->sum);
+}
+
+/* ---- products ---- */
+
+/* Of all experts that have rows: the matrix of a role times x, row `first seat` on, or row 0 for all when
+ * x is that of one row. y has w.rows columns. Returns the new number of tasks. */
+static unsigned add_tasks(struct brig_block *b, uint32_t layer, enum brig_role role,
+                          const struct brig_acts *x, bool shared, float *y, unsigned n)
+{
+    struct brig_routing *r = &b->routing;
+    for (uint32_t e = 0; e < b->desc->n_experts; e++) {
+        uint32_t first = r->first[e], count = r->first[e + 1] - first;
+        struct brig_task *t = &r->tasks[n];
+        if (count == 0 || !brig_weights_expert(b->setup.weights, role, layer, e, &t->w))
+            continue;
+        t->x = brig_acts_for(b, &t->w, x, shared ? 0 : first, count);
+        t->y = y + (size_t)first * t->w.rows;
+        n++;
+    }
+    return n;
+}
+
+static void combine_piece(void *ctx, unsigned thread, uint32_t piece)
+{
+    const struct job *j = ctx;
+    struct brig_block *b = j->b;
+    const struct brig_routing *r = &b->routing;
+    uint32_t row = piece / j->chunks, hidden = b->desc->hidden, used = b->desc->n_experts_used;
+    uint32_t first = piece % j->chunks * CHUNK_COLS;
+    uint32_t n = hidden - first < CHUNK_COLS ? hidden - first : CHUNK_COLS;
+    float *y = b->y + (size_t)row * hidden + first;
+    (void)thread;
+    memset(y, 0, n * sizeof *y);
+    for (size_t i = (size_t)row * used; i < (size_t)(row + 1) * used; i++)
+        b->setup.kernel->add_scaled(y, r->weight[i], r->y + (size_t)r->seat[i] * hidden + first, n);
+}
+
+void brig_experts(struct brig_block *b, uint32_t layer)
+{
+    const struct brig_desc *d = b->desc;
+    const struct brig_layer *l = &b->layers[layer - b->first_layer];
+    struct brig_routing *r = &b->routing;
+    struct job j = {b, l, (d->hidden + CHUNK_COLS - 1) / CHUNK_COLS};
+    const struct brig_product router[] = {{&l->router, r->logits}};
+    const struct brig_gating gating = {.n_rows = b->n_rows * d->n_experts_used,
+                                       .cols = d->expert_ffn,
+                                       .quantize = !b->setup.exact && d->expert_ffn % BRIG_ACT_GROUP == 0};
+    bool one = b->n_rows == 1; /* all of its experts read it where it lies */
+    const struct brig_acts *x = one ? &b->norm : &r->rows;
+    brig_products(b, router, 1, &b->norm, b->n_rows);
+    brig_team_run(b->setup.team, b->n_rows, choose_piece, b);
+    give_seats(b);
+    if (!one)
+        brig_team_run(b->setup.team, gating.n_rows, gather_piece, &j);
+    unsigned n = add_tasks(b, layer, BRIG_ROLE_EXPERT_GATE, x, one, b->gate, 0);
+    n = add_tasks(b, layer, BRIG_ROLE_EXPERT_UP, x, one, b->up, n);
+    brig_tasks_run(b, r->tasks, n);
+    brig_rows_gate(b, &gating);
+    n = add_tasks(b, layer, BRIG_ROLE_EXPERT_DOWN, &b->wide, false, r->y, 0);
+    brig_tasks_run(b, r->tasks, n);
+    brig_team_run(b->setup.team, b->n_rows * j.chunks, combine_piece, &j);
+}
+
+/* ---- at the start ---- */
+
+int brig_experts_find(struct brig_block *b, uint32_t layer, struct brig_fail *fail)
+{
+    const struct brig_desc *d = b->desc;
+    struct brig_layer *l = &b->layers[layer - b->first_layer];
+    const struct {
+        enum brig_role role;
+        uint64_t rows, cols;
+    } wanted[] = {
+        {BRIG_ROLE_EXPERT_GATE, d->expert_ffn, d->hidden},
+        {BRIG_ROLE_EXPERT_UP, d->expert_ffn, d->hidden},
+        {BRIG_ROLE_EXPERT_DOWN, d->hidden, d->expert_ffn},
+    };
+    for (unsigned i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        for (uint32_t e = 0; e < brig_desc_count(d, wanted[i].role, layer); e++) {
+            struct brig_matrix m;
+            if (!brig_weights_expert(b->setup.weights, wanted[i].role, layer, e, &m) ||
+                m.rows != wanted[i].rows || m.cols != wanted[i].cols)
+                return brig_fail_set(fail, BRIG_EFORMAT,
+                                     "tensor %s %u of layer %u is missing or has another shape",
+                                     brig_role_name(wanted[i].role), e, layer);
+            bool floats = b->setup.exact || m.type->group == 0;
+            l->experts_take_floats = l->experts_take_floats || floats;
+            l->experts_take_quants = l->experts_take_quants || !floats;
+        }
+    return 0;
+}
