@@ -78,6 +78,7 @@ $(B)/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_DRIVER) $(LIBS_PROTO)
+# Without libshard: clang-14 does not know all names of instruction sets in its kernels.
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_DRIVER) $(LIBS_PROTO)
@@ -150,6 +151,15 @@ parity: $(PROGRAMS) ## every family, format and stored type against its referenc
 	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -rs -p no:cacheprovider \
 		tests/e2e/test_parity.py $(PYTEST_ARGS)
 
+.PHONY: kl
+kl: $(PROGRAMS) ## what each stored type and 8-bit activations cost on the real models, in a table
+	@BRIGADE_DEPTH=full BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -s -rs -p no:cacheprovider \
+		tests/e2e/test_kl.py $(PYTEST_ARGS)
+
+.PHONY: mutate
+mutate: ## put faults into a copy of the tree, one at a time: parity must see each (MUTATE=TEXT: some of them)
+	@$(PYTHON) tests/mutate/run.py $(MUTATE)
+
 .PHONY: san
 san: ## unit tests and a part of the e2e tests under AddressSanitizer and UBSan
 	@$(STEP) -s -j$(JOBS) VARIANT=san all unit-build
@@ -175,6 +185,7 @@ check-arch: ## who may include whom; sizes of files and functions
 	@$(PYTHON) tests/lint/arch.py --self-test
 	@$(PYTHON) tests/lint/arch.py
 	@$(PYTHON) tests/lint/sizes.py
+	@$(PYTHON) tests/mutate/run.py --check
 
 .PHONY: check-format
 check-format:
@@ -186,9 +197,14 @@ check-headers:
 	@CC='$(CC)' CFLAGS='$(filter-out -MMD -MP,$(CFLAGS))' $(PYTHON) tests/lint/headers.py
 
 .PHONY: check-docs
-check-docs:
+check-docs: $(B)/brigade
+	@$(PYTHON) tests/lint/models_page.py $(B)/brigade --check
 	@sh tests/lint/man.sh docs/man/*.[1-8]
 	@$(PYTHON) tests/lint/links.py
+
+.PHONY: docs-models
+docs-models: $(B)/brigade ## make docs/models.md again from the tables of what is supported
+	@$(PYTHON) tests/lint/models_page.py $(B)/brigade
 
 .PHONY: format
 format: ## format every C file

@@ -48,7 +48,7 @@ static int make_block(struct brig_serve *s, struct brig_serve_run *run, struct b
                                      .team = h->team,
                                      .exact = h->args->exact,
                                      .max_rows = run->max_rows,
-                                     .ctx = h->shape.ctx};
+                                     .ctx = run->ctx};
     r = brig_block_new(&run->block, &setup, fail);
     if (r < 0)
         return r;

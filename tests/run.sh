@@ -20,8 +20,10 @@ run_make() {
     ${MAKE:-make} --no-print-directory "$@"
 }
 
-fetch_model() {
-    run_make model || echo 'model: cannot be fetched; the tests that need it will be skipped'
+fetch_models() {
+    for goal in model model-gemma; do
+        run_make $goal || echo "$goal: cannot be fetched; the tests that need it will be skipped"
+    done
 }
 
 fuzz_seconds=20
@@ -34,7 +36,7 @@ step 'packages' run_make deps
 step 'build' run_make -s -j"$jobs" all unit-build
 step 'lint' run_make lint
 step 'unit tests' run_make unit
-step 'model' fetch_model
+step 'models' fetch_models
 step 'end to end' run_make e2e
 step 'build with sanitizers' run_make -s -j"$jobs" VARIANT=san all unit-build
 step 'unit tests with sanitizers' run_make VARIANT=san unit

@@ -9,7 +9,7 @@
 
 /* out has room for 2 n + 1. */
 void brig_inspect_hex(const uint8_t *bytes, size_t n, char *out);
-/* "none", "known" (run and chat can use it) or "unknown". */
+/* "none", "known" (run and chat can use it) or "unknown" (it fails for a simple conversation). */
 const char *brig_inspect_template(const struct brig_model *m);
 
 /* The description, line by line, and as an object of the caller's. */

@@ -20,6 +20,7 @@ struct brig_settings {
     bool help;
     /* text in */
     const char *prompt, *file, *system;
+    const char *chat_template; /* name or file; NULL: the model's */
     bool raw;
     const char *stops[BRIG_SETTINGS_MAX_STOPS];
     unsigned n_stops;
@@ -43,8 +44,8 @@ struct brig_settings {
     const char *stats, *trace, *out;
     bool json, quiet;
     /* tokenize, logits */
-    bool no_special, decode;
-    const char *pre, *ids, *hidden;
+    bool no_special, decode, as_text;
+    const char *pre, *ids, *hidden, *messages;
     /* pack */
     const struct brig_type *quant, *head_quant; /* NULL: as stored; as quant */
     bool requantize;

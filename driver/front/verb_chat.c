@@ -12,6 +12,7 @@
 #include "driver/front/input.h"
 #include "driver/front/interrupt.h"
 #include "driver/front/lines.h"
+#include "driver/front/template.h"
 #include "driver/front/verb.h"
 #include "proto/base/mem.h"
 
@@ -19,6 +20,7 @@ struct chat {
     struct brig_lineup lineup;
     struct brig_answer_job job;
     struct brig_lines *lines;
+    struct brig_template chat_template;
     struct brig_chat_message *messages; /* texts are owned */
     size_t n_messages, cap_messages;
     struct brig_buf rendered;
@@ -27,7 +29,7 @@ struct chat {
 static void forget(struct chat *c, size_t from)
 {
     while (c->n_messages > from)
-        brig_free((char *)(uintptr_t)c->messages[--c->n_messages].text);
+        brig_free((char *)(uintptr_t)c->messages[--c->n_messages].text.ptr);
 }
 
 static int say(struct chat *c, const char *role, const char *text, size_t n, struct brig_fail *fail)
@@ -46,7 +48,7 @@ static int say(struct chat *c, const char *role, const char *text, size_t n, str
     char *copy = brig_strndup(text, n);
     if (copy == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the conversation");
-    c->messages[c->n_messages++] = (struct brig_chat_message){.role = role, .text = copy};
+    c->messages[c->n_messages++] = (struct brig_chat_message){{role, strlen(role)}, {copy, n}};
     return 0;
 }
 
@@ -59,8 +61,8 @@ static int make_prompt(struct chat *c, struct brig_fail *fail)
 {
     brig_buf_clear(&c->rendered);
     c->job.prompt.n = 0;
-    int r = brig_chat_render(c->lineup.model->vocab.chat_template, c->messages, c->n_messages, true,
-                             &c->rendered, fail);
+    int r = brig_chat_render(&c->chat_template.chat, &c->lineup.model->vocab, c->messages, c->n_messages,
+                             true, &c->rendered, fail);
     return r < 0 ? r
                  : brig_tokenizer_encode(c->lineup.tokenizer, c->rendered.data, c->rendered.len,
                                          BRIG_ENCODE_SPECIAL, &c->job.prompt, fail);
@@ -150,10 +152,7 @@ static int talk(struct chat *c, struct brig_fail *fail)
             break;
         if (line.len == 0 || command(c, line.data, &ends))
             continue;
-        if (strlen(line.data) != line.len)
-            r = brig_fail_set(fail, BRIG_EUSAGE, "a line holds a NUL byte");
-        else
-            r = turn(c, &line, fail);
+        r = turn(c, &line, fail);
     }
     brig_buf_release(&line);
     return r;
@@ -174,13 +173,16 @@ static void greet(const struct chat *c)
 static int open_all(struct chat *c, const struct brig_settings *s, struct brig_fail *fail)
 {
     int r = brig_lineup_open(&c->lineup, s, true, fail);
-    if (r == 0 && c->lineup.model->vocab.chat_template.len == 0)
+    if (r == 0)
+        r = brig_template_choose(&c->chat_template, s, &c->lineup.model->vocab, fail);
+    if (r == 0 && c->chat_template.chat.text.len == 0)
         r = brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                          "%s: the model has no chat template; `brigade run` continues plain text",
+                          "%s: the model has no chat template; --chat-template gives it one, `brigade run` "
+                          "continues plain text",
                           s->operand);
     if (r == 0 && s->system != NULL)
         r = say(c, "system", s->system, strlen(s->system), fail);
-    if (r == 0) /* an unknown template should fail now, not after the first line */
+    if (r == 0) /* a template that cannot work should fail now, not after the first line */
         r = say(c, "user", "", 0, fail);
     if (r == 0)
         r = make_prompt(c, fail);
@@ -208,6 +210,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     forget(&c, 0);
     brig_free(c.messages);
     brig_buf_release(&c.rendered);
+    brig_template_release(&c.chat_template);
     brig_ids_release(&c.job.prompt);
     return brig_lineup_release(&c.lineup, r, fail);
 }

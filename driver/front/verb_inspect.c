@@ -22,12 +22,13 @@ void brig_inspect_hex(const uint8_t *bytes, size_t n, char *out)
 
 const char *brig_inspect_template(const struct brig_model *m)
 {
-    const struct brig_chat_message hello = {.role = "user", .text = "Hello"};
+    const struct brig_chat_template t = {m->vocab.chat_template, ""};
+    const struct brig_chat_message hello = {.role = {"user", 4}, .text = {"Hello", 5}};
     struct brig_buf out = {0};
     struct brig_fail unused;
     if (m->vocab.chat_template.len == 0)
         return "none";
-    int r = brig_chat_render(m->vocab.chat_template, &hello, 1, true, &out, &unused);
+    int r = brig_chat_render(&t, &m->vocab, &hello, 1, true, &out, &unused);
     brig_buf_release(&out);
     return r == 0 ? "known" : "unknown";
 }

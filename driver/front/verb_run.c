@@ -7,6 +7,7 @@
 #include "driver/front/answer.h"
 #include "driver/front/input.h"
 #include "driver/front/lineup.h"
+#include "driver/front/template.h"
 #include "driver/front/verb.h"
 #include "driver/run/report.h"
 #include "proto/base/outfile.h"
@@ -39,30 +40,44 @@ static int read_prompt(struct brig_buf *text, const struct brig_settings *s, str
     return r;
 }
 
+/* The text itself, for the model to go on with. */
+static int plain(const struct brig_settings *s, struct brig_str text, struct brig_buf *out,
+                 struct brig_fail *fail)
+{
+    if (s->system != NULL)
+        return brig_fail_set(fail, BRIG_EUSAGE, "--system: %s",
+                             s->raw ? "there is none with --raw" : "the model has no chat template");
+    if (!s->raw && !s->quiet)
+        fputs("brigade: the model has no chat template, so it continues the prompt (--chat-template gives it "
+              "one)\n",
+              stderr);
+    return brig_buf_add(out, text.ptr, text.len) < 0
+               ? brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the prompt")
+               : 0;
+}
+
 /* The prompt as the model was trained on it: a conversation when it has a template, else the text itself. */
 static int render(struct brig_lineup *l, const struct brig_buf *text, struct brig_buf *out, unsigned *flags,
                   struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
-    struct brig_str chat_template = l->model->vocab.chat_template;
+    struct brig_template t;
     struct brig_chat_message messages[2];
+    struct brig_str prompt = {text->data == NULL ? "" : text->data, text->len};
     size_t n = 0;
-    *flags = BRIG_ENCODE_SPECIAL;
-    if (s->raw || chat_template.len == 0) {
-        if (s->system != NULL)
-            return brig_fail_set(fail, BRIG_EUSAGE, "--system: %s",
-                                 s->raw ? "there is none with --raw" : "the model has no chat template");
-        *flags |= BRIG_ENCODE_BOS;
-        return brig_buf_add(out, text->data == NULL ? "" : text->data, text->len) < 0
-                   ? brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the prompt")
-                   : 0;
-    }
-    if (text->len != 0 && strlen(text->data) != text->len)
-        return brig_fail_set(fail, BRIG_EUSAGE, "the prompt holds a NUL byte: only --raw takes it");
+    if (s->raw && s->chat_template != NULL)
+        return brig_fail_set(fail, BRIG_EUSAGE, "--chat-template: there is none with --raw");
+    int r = brig_template_choose(&t, s, &l->model->vocab, fail);
+    bool raw = s->raw || t.chat.text.len == 0;
+    *flags = BRIG_ENCODE_SPECIAL | (raw ? BRIG_ENCODE_BOS : 0);
     if (s->system != NULL)
-        messages[n++] = (struct brig_chat_message){.role = "system", .text = s->system};
-    messages[n++] = (struct brig_chat_message){.role = "user", .text = text->data == NULL ? "" : text->data};
-    return brig_chat_render(chat_template, messages, n, true, out, fail);
+        messages[n++] = (struct brig_chat_message){{"system", 6}, {s->system, strlen(s->system)}};
+    messages[n++] = (struct brig_chat_message){{"user", 4}, prompt};
+    if (r == 0)
+        r = raw ? plain(s, prompt, out, fail)
+                : brig_chat_render(&t.chat, &l->model->vocab, messages, n, true, out, fail);
+    brig_template_release(&t);
+    return r;
 }
 
 static int make_prompt(struct brig_lineup *l, struct brig_ids *ids, struct brig_fail *fail)

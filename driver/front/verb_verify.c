@@ -5,6 +5,7 @@
 #include "driver/front/interrupt.h"
 #include "driver/front/progress.h"
 #include "driver/front/verb.h"
+#include "driver/pack/beside.h"
 #include "driver/pack/verify.h"
 
 static void progress(void *arg, uint64_t done, uint64_t total)
@@ -15,11 +16,13 @@ static void progress(void *arg, uint64_t done, uint64_t total)
 static int verify(const struct brig_settings *s, const struct brig_model *m, struct brig_fail *fail)
 {
     struct brig_progress bar;
-    unsigned hashed = 0;
+    unsigned hashed = 0, beside = 0;
     uint64_t bytes = 0;
     brig_progress_init(&bar, "reading, MiB", s->quiet);
     const struct brig_verify_watch watch = {progress, &bar, brig_interrupt_flag()};
-    int r = brig_verify(m, &watch, &hashed, fail);
+    int r = brig_pack_beside_verify(m, &beside, fail);
+    if (r == 0)
+        r = brig_verify(m, &watch, &hashed, fail);
     brig_progress_wipe(&bar);
     if (r < 0)
         return r;
@@ -27,6 +30,8 @@ static int verify(const struct brig_settings *s, const struct brig_model *m, str
         bytes += m->files[i].bytes;
     printf("%s: %u file%s, %" PRIu64 " bytes, %u tensors in their places; ", m->path, m->n_files,
            m->n_files == 1 ? "" : "s", bytes, m->n_tensors);
+    if (beside > 0)
+        printf("%u of a tokenizer; ", beside);
     if (hashed == m->n_files)
         printf("every byte is as it was packed\n");
     else

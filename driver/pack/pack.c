@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "driver/pack/beside.h"
 #include "driver/pack/part.h"
 #include "driver/run/json.h"
 #include "proto/base/mem.h"
@@ -39,6 +40,8 @@ static int open_folder(const char *out, int *ret, struct brig_fail *fail)
 static bool is_ours(const struct brig_pack_plan *p, const char *name)
 {
     char want[40];
+    if (brig_pack_beside_is(name))
+        return true;
     if (strncmp(name, MANIFEST, strlen(MANIFEST)) == 0) /* and what it is called while it is written */
         return true;
     for (unsigned i = 0; i < p->n_parts; i++) {
@@ -86,7 +89,7 @@ static json_t *part_json(const struct brig_pack_plan *p, unsigned i, const struc
 }
 
 static int write_manifest(const struct brig_pack_plan *p, const struct brig_pack_part *parts, const char *out,
-                          struct brig_fail *fail)
+                          json_t *beside, struct brig_fail *fail)
 {
     const struct brig_model *m = p->request.model;
     char hex[2 * BRIG_IDENTITY_BYTES + 1];
@@ -106,6 +109,8 @@ static int write_manifest(const struct brig_pack_plan *p, const struct brig_pack
     json_object_set_new(o, "source", json_string(hex));
     json_object_set_new(o, "pack", json_string(words.data));
     json_object_set_new(o, "files", files);
+    if (json_array_size(beside) > 0)
+        json_object_set(o, "tokenizer", beside);
     int r = brig_json_write(o, path.data, fail);
     json_decref(o);
     brig_buf_release(&words);
@@ -142,8 +147,12 @@ int brig_pack(const struct brig_pack_plan *p, const char *out, const struct brig
                       : check_strangers(p, dir, out, fail);
     if (r == 0)
         r = write_parts(p, dir, out, watch, parts, &bytes, fail);
+    json_t *beside = json_array();
     if (r == 0)
-        r = write_manifest(p, parts, out, fail);
+        r = brig_pack_beside(p->request.model, out, beside, fail);
+    if (r == 0)
+        r = write_manifest(p, parts, out, beside, fail);
+    json_decref(beside);
     brig_free(parts);
     close(dir);
     if (r == 0)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "driver/pack/packed.h"
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
 #include "proto/model/gguf_write.h"
@@ -69,16 +70,15 @@ static int no_number(const struct output *o, const struct brig_pack_item *item, 
                          o->plan->request.model->path, (int)item->from->name.len, item->from->name.ptr, what);
 }
 
-/* n_elems from o->stored to o->packed. What would not come back as a number is refused: infinities would
+/* n_elems numbers to o->packed. What would not come back as a number is refused: infinities would
  * spread through everything that the model says. */
-static int convert(struct output *o, const struct brig_pack_item *item, size_t n_elems,
+static int convert(struct output *o, const struct brig_pack_item *item, const float *numbers, size_t n_elems,
                    struct brig_fail *fail)
 {
-    item->from->type->dequant(o->stored, o->numbers, n_elems);
     for (size_t i = 0; i < n_elems; i++)
-        if (!isfinite(o->numbers[i]))
+        if (!isfinite(numbers[i]))
             return no_number(o, item, "not finite", fail);
-    item->type->quantize(o->numbers, o->packed, n_elems);
+    item->type->quantize(numbers, o->packed, n_elems);
     item->type->dequant(o->packed, o->back, n_elems);
     for (size_t i = 0; i < n_elems; i++)
         if (!isfinite(o->back[i])) {
@@ -94,6 +94,13 @@ static uint64_t bytes_of(const struct brig_type *t, uint64_t n_elems)
     return n_elems / t->block_elems * t->block_bytes;
 }
 
+static void tell(struct output *o, size_t bytes)
+{
+    *o->done += bytes;
+    if (o->watch->progress != NULL)
+        o->watch->progress(o->watch->arg, *o->done, o->plan->bytes);
+}
+
 /* Rows are whole blocks in both types, so a tensor is one long run of blocks. */
 static int add_tensor(struct output *o, const struct brig_pack_item *item, uint64_t *at,
                       struct brig_fail *fail)
@@ -107,16 +114,40 @@ static int add_tensor(struct output *o, const struct brig_pack_item *item, uint6
         if (cancelled(o))
             return brig_fail_set(fail, BRIG_ECANCELLED, "cancelled");
         r = brig_model_read(o->plan->request.model, t->file, o->stored, in, from, fail);
-        if (r == 0 && item->type != t->type)
-            r = convert(o, item, step, fail);
+        if (r == 0 && item->type != t->type) {
+            t->type->dequant(o->stored, o->numbers, step);
+            r = convert(o, item, o->numbers, step, fail);
+        }
         if (r == 0)
             r = append(o, item->type != t->type ? o->packed : o->stored, out, at, fail);
         n -= step;
         from += in;
-        *o->done += out;
-        if (o->watch->progress != NULL)
-            o->watch->progress(o->watch->arg, *o->done, o->plan->bytes);
+        tell(o, out);
     }
+    return r;
+}
+
+/* A matrix whose rows share words: whole in memory, row by row. */
+static int add_packed(struct output *o, const struct brig_pack_item *item, uint64_t *at,
+                      struct brig_fail *fail)
+{
+    const struct brig_tensor *t = item->from;
+    struct brig_pack_packed p;
+    int r = brig_pack_packed_open(&p, o->plan->request.model, t, fail);
+    for (uint64_t row = 0; row < t->dims[1] && r == 0; row++) {
+        const float *numbers = brig_pack_packed_row(&p, row);
+        if (cancelled(o))
+            r = brig_fail_set(fail, BRIG_ECANCELLED, "cancelled");
+        for (uint64_t col = 0; col < t->dims[0] && r == 0; col += STEP_ELEMS) {
+            size_t step = t->dims[0] - col < STEP_ELEMS ? (size_t)(t->dims[0] - col) : STEP_ELEMS;
+            size_t out = (size_t)bytes_of(item->type, step);
+            r = convert(o, item, numbers + col, step, fail);
+            if (r == 0)
+                r = append(o, o->packed, out, at, fail);
+            tell(o, out);
+        }
+    }
+    brig_pack_packed_release(&p);
     return r;
 }
 
@@ -145,7 +176,8 @@ static int write_part(struct output *o, unsigned part, const struct brig_buf *he
     for (unsigned i = 0; i < o->plan->n_items && r == 0; i++) {
         if (o->plan->items[i].part != part)
             continue;
-        r = add_tensor(o, &o->plan->items[i], &at, fail);
+        bool packed = o->plan->items[i].from->type->packing != NULL;
+        r = (packed ? add_packed : add_tensor)(o, &o->plan->items[i], &at, fail);
         if (r == 0)
             r = pad(o, &at, fail);
     }

@@ -34,6 +34,15 @@ static bool may_change(const struct brig_tensor *t)
            t->dims[1] > 1;
 }
 
+static int no_place(const struct brig_pack_request *r, const struct brig_tensor *t, struct brig_fail *fail)
+{
+    return brig_fail_set(
+        fail, BRIG_EUNSUPPORTED,
+        "%s: tensor '%.*s' is %s, whose scales lie beside it: a bundle cannot hold that. Pack the float "
+        "original, or convert it: --quant TYPE --allow-requantize",
+        r->model->path, (int)t->own_name.len, t->own_name.ptr, t->type->name);
+}
+
 static int choose(struct brig_pack_plan *p, struct brig_pack_item *item, struct brig_fail *fail)
 {
     const struct brig_pack_request *r = &p->request;
@@ -41,12 +50,8 @@ static int choose(struct brig_pack_plan *p, struct brig_pack_item *item, struct 
     const struct brig_type *want = is_head(r->model, t) && r->head_quant != NULL ? r->head_quant : r->quant;
     item->type = t->type;
     item->bytes = t->bytes;
-    if (t->type->packing != NULL)
-        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                             "%s: tensor '%.*s' is %s, which a bundle does not hold: run it as it is",
-                             r->model->path, (int)t->name.len, t->name.ptr, t->type->name);
     if (want == NULL || want == t->type || !may_change(t))
-        return 0;
+        return t->type->packing == NULL ? 0 : no_place(r, t, fail);
     if (t->type->block_elems > 1 && !r->requantize)
         return brig_fail_set(
             fail, BRIG_EUSAGE,
@@ -55,6 +60,8 @@ static int choose(struct brig_pack_plan *p, struct brig_pack_item *item, struct 
             r->model->path, (int)t->name.len, t->name.ptr, t->type->name);
     uint64_t bytes = brig_type_row_bytes(want, t->dims[0]);
     if (bytes == 0) {
+        if (t->type->packing != NULL)
+            return no_place(r, t, fail);
         if (p->n_kept++ == 0)
             p->kept = t;
         return 0;

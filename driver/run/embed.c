@@ -102,10 +102,10 @@ static int add_position(const struct brig_embed *e, uint32_t pos, float *h, stru
 {
     const struct brig_desc *d = &e->model->desc;
     if (pos >= d->ctx_trained)
-        return brig_fail_set(fail, BRIG_ELIMIT,
-                             "the model knows %u positions and no more: the text and its answer must be "
-                             "shorter (--ctx %u ends them in time)",
-                             d->ctx_trained, d->ctx_trained);
+        return brig_fail_set(
+            fail, BRIG_ELIMIT,
+            "the model knows %u positions and no more (--ctx %u makes an answer end in time)", d->ctx_trained,
+            d->ctx_trained);
     int r = read_row(&e->positions, pos, d->hidden, e->position, fail);
     for (uint32_t i = 0; r == 0 && i < d->hidden; i++)
         h[i] = h[i] + e->position[i];

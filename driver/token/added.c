@@ -31,10 +31,12 @@ static uint8_t flags_of(const struct brig_vocab *v, uint32_t id)
     return v->rules != NULL ? v->rules->added[id] : 0;
 }
 
+/* User defined, control, or the one for unknown text, which is looked for as control tokens are. */
 static bool is_added(const struct brig_vocab *v, uint32_t id, bool normalized)
 {
-    return (v->types[id] == BRIG_TOKEN_CONTROL || v->types[id] == BRIG_TOKEN_USER) && v->tokens[id].len > 0 &&
-           ((flags_of(v, id) & BRIG_ADDED_NORMALIZED) != 0) == normalized;
+    int32_t type = v->types[id];
+    return (type == BRIG_TOKEN_CONTROL || type == BRIG_TOKEN_USER || type == BRIG_TOKEN_UNKNOWN) &&
+           v->tokens[id].len > 0 && ((flags_of(v, id) & BRIG_ADDED_NORMALIZED) != 0) == normalized;
 }
 
 /* Normalised spellings, one after the other in a->text, which may move while it grows: pointers come last. */
@@ -74,7 +76,7 @@ int brig_added_init(struct brig_added *a, const struct brig_vocab *vocab, bool n
             a->v[a->n++] = (struct brig_added_token){.spelling = vocab->tokens[id],
                                                      .id = id,
                                                      .flags = flags_of(vocab, id),
-                                                     .control = vocab->types[id] == BRIG_TOKEN_CONTROL};
+                                                     .control = vocab->types[id] != BRIG_TOKEN_USER};
     int r = normal != NULL ? normalise(a, normal, fail) : 0;
     if (r < 0)
         return r;

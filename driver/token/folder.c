@@ -24,6 +24,13 @@ static const char *const file_names[BRIG_FOLDER_N_FILES] = {
     [BRIG_FOLDER_MODEL] = "config.json",
 };
 
+const char *brig_folder_file(unsigned i)
+{
+    if (i < 2)
+        return i == 0 ? TOKENIZER : TEMPLATE;
+    return i - 2 < BRIG_FOLDER_N_FILES ? file_names[i - 2] : NULL;
+}
+
 /* ---- files ---- */
 
 /* path without the name of the tokenizer's file, "" for the working folder. */

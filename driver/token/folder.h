@@ -25,6 +25,9 @@ const struct brig_vocab *brig_folder_vocab(const struct brig_folder *f);
  * *ret must outlive m's use. *ret is NULL when the model has its own, or there is none. */
 int brig_folder_attach(struct brig_folder **ret, struct brig_model *m, struct brig_fail *fail);
 
+/* The names of the files that are read, the first one tokenizer.json; NULL after the last. */
+const char *brig_folder_file(unsigned i);
+
 /* Is path such a folder, or a file of this name? Only looks at names. */
 bool brig_folder_is(const char *path);
 

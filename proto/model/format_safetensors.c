@@ -12,7 +12,7 @@
 #include "proto/model/private.h"
 
 #define CONFIG           "config.json"
-#define MAX_CONFIG_BYTES (16u << 20)
+#define MAX_CONFIG_BYTES (1u << 20)
 
 /* A folder (no first bytes) with a config.json, or one of its weight files. */
 static bool probe(const char *path, const uint8_t *head, size_t n)

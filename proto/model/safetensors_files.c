@@ -13,7 +13,7 @@
 
 #define INDEX           "model.safetensors.index.json"
 #define SINGLE          "model.safetensors"
-#define MAX_INDEX_BYTES (256u << 20)
+#define MAX_INDEX_BYTES (32u << 20)
 
 const char *brig_st_base_name(const char *path)
 {

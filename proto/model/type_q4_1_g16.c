@@ -1,22 +1,24 @@
-/* Q4_1_G16: Q4_1 in blocks of 16 columns instead of 32: an f16 scale, an f16 minimum, then 8 bytes of two
+/* Q4_1_G16: Q4_1 in groups of 16 columns instead of 32: an f16 scale, an f16 minimum, then 8 bytes of two
  * columns each. value = q * scale + minimum. */
 #include "proto/model/type.h"
 
 #include "proto/model/type_group.h"
 
-#define ELEMS 16
+/* A block is two groups, so that blocks and the groups of activations end together. */
+#define GROUP 16
 #define BYTES 12
+#define ELEMS (2 * GROUP)
 
 static void dequant(const void *src, float *dst, size_t n_elems)
 {
-    for (size_t b = 0; b < n_elems / ELEMS; b++)
-        brig_q4_1_read((const uint8_t *)src + b * BYTES, dst + b * ELEMS, ELEMS);
+    for (size_t g = 0; g < n_elems / GROUP; g++)
+        brig_q4_1_read((const uint8_t *)src + g * BYTES, dst + g * GROUP, GROUP);
 }
 
 static void quantize(const float *src, void *dst, size_t n_elems)
 {
-    for (size_t b = 0; b < n_elems / ELEMS; b++)
-        brig_q4_1_write(src + b * ELEMS, (uint8_t *)dst + b * BYTES, ELEMS);
+    for (size_t g = 0; g < n_elems / GROUP; g++)
+        brig_q4_1_write(src + g * GROUP, (uint8_t *)dst + g * BYTES, GROUP);
 }
 
 const struct brig_type brig_type_q4_1_g16 = {
@@ -25,8 +27,8 @@ const struct brig_type brig_type_q4_1_g16 = {
     .id = BRIG_TYPE_Q4_1_G16,
     .gguf_id = 1004,
     .block_elems = ELEMS,
-    .block_bytes = BYTES,
-    .group = 0,
+    .block_bytes = 2 * BYTES,
+    .group = GROUP,
     .dequant = dequant,
     .quantize = quantize,
 };

@@ -1,22 +1,24 @@
-/* Q8_0_G16: Q8_0 in blocks of 16 columns instead of 32: an f16 scale, then 16 signed bytes. value = q *
+/* Q8_0_G16: Q8_0 in groups of 16 columns instead of 32: an f16 scale, then 16 signed bytes. value = q *
  * scale. */
 #include "proto/model/type.h"
 
 #include "proto/model/type_group.h"
 
-#define ELEMS 16
+/* A block is two groups, so that blocks and the groups of activations end together. */
+#define GROUP 16
 #define BYTES 18
+#define ELEMS (2 * GROUP)
 
 static void dequant(const void *src, float *dst, size_t n_elems)
 {
-    for (size_t b = 0; b < n_elems / ELEMS; b++)
-        brig_q8_0_read((const uint8_t *)src + b * BYTES, dst + b * ELEMS, ELEMS);
+    for (size_t g = 0; g < n_elems / GROUP; g++)
+        brig_q8_0_read((const uint8_t *)src + g * BYTES, dst + g * GROUP, GROUP);
 }
 
 static void quantize(const float *src, void *dst, size_t n_elems)
 {
-    for (size_t b = 0; b < n_elems / ELEMS; b++)
-        brig_q8_0_write(src + b * ELEMS, (uint8_t *)dst + b * BYTES, ELEMS);
+    for (size_t g = 0; g < n_elems / GROUP; g++)
+        brig_q8_0_write(src + g * GROUP, (uint8_t *)dst + g * BYTES, GROUP);
 }
 
 const struct brig_type brig_type_q8_0_g16 = {
@@ -25,8 +27,8 @@ const struct brig_type brig_type_q8_0_g16 = {
     .id = BRIG_TYPE_Q8_0_G16,
     .gguf_id = 1000,
     .block_elems = ELEMS,
-    .block_bytes = BYTES,
-    .group = 0,
+    .block_bytes = 2 * BYTES,
+    .group = GROUP,
     .dequant = dequant,
     .quantize = quantize,
 };

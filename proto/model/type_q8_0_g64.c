@@ -26,7 +26,7 @@ const struct brig_type brig_type_q8_0_g64 = {
     .gguf_id = 1001,
     .block_elems = ELEMS,
     .block_bytes = BYTES,
-    .group = 0,
+    .group = 32, /* of the activations: one scale serves two of them */
     .dequant = dequant,
     .quantize = quantize,
 };

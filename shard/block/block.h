@@ -22,7 +22,7 @@ struct brig_block_setup {
     struct brig_team *team;
     bool exact;        /* activations stay f32 */
     uint32_t max_rows; /* buffers for so many rows are allocated now, none later */
-    uint32_t ctx;
+    uint32_t ctx;      /* of the run, whatever room the cache has: it chooses rotary factors too */
 };
 
 int brig_block_new(struct brig_block **ret, const struct brig_block_setup *setup, struct brig_fail *fail);

@@ -70,10 +70,21 @@ struct brig_avx2_block {
     __m256 d, m;
 };
 
-/* Q8_0 is read as signed bytes. */
+/* Q8_0 and its like are read as signed bytes. */
 static inline int brig_avx2_offset(enum brig_type_id id)
 {
-    return id == BRIG_TYPE_Q5_0 ? 16 : id == BRIG_TYPE_Q4_0 ? 8 : 0;
+    switch (id) {
+    case BRIG_TYPE_Q6_K:
+        return 32;
+    case BRIG_TYPE_Q5_0:
+        return 16;
+    case BRIG_TYPE_Q4_0:
+    case BRIG_TYPE_Q4_0_G16:
+    case BRIG_TYPE_Q4_0_G64:
+        return 8;
+    default:
+        return 0;
+    }
 }
 
 static inline void brig_avx2_nibbles(const uint8_t *p, size_t stride, __m256i u[8])
@@ -174,10 +185,11 @@ static inline __attribute__((always_inline)) void brig_avx2_read_k(enum brig_typ
     }
 }
 
-/* 16 columns of 8 rows with one scale: unsigned bytes, a value being byte - 32. */
+/* 16 columns of 8 rows with one scale, and a minimum where the type has one: unsigned bytes, a value being
+ * byte - offset; those of Q8_0_G16 signed. */
 struct brig_avx2_group16 {
     __m256i u[4];
-    __m256 d;
+    __m256 d, m;
 };
 
 /* Read one block of Q6_K of 8 rows: 16 groups. */
@@ -205,6 +217,77 @@ static inline void brig_avx2_read_q6_k(const uint8_t *p, size_t stride, struct b
     for (int g = 0; g < 16; g++) {
         __m256i scale = _mm256_srai_epi32(_mm256_slli_epi32(scales[g / 4], 24 - g % 4 * 8), 24);
         b[g].d = _mm256_mul_ps(d, _mm256_cvtepi32_ps(scale));
+    }
+}
+
+/* Read one block of a _G64 type of 8 rows: two groups of 32 with one scale. */
+static inline __attribute__((always_inline)) void brig_avx2_read_64(enum brig_type_id id, const uint8_t *p,
+                                                                    size_t stride, __m256i offsets,
+                                                                    struct brig_avx2_block b[2])
+{
+    const __m256i low = _mm256_set1_epi8(15);
+    const uint8_t *q = p + (brig_panel_has_min(id) ? 4 : 2);
+    __m256i head = _mm256_i32gather_epi32((const int *)(const void *)(p), offsets, 1);
+    b[0].d = b[1].d = brig_avx2_half(head);
+    b[0].m = b[1].m = brig_avx2_half(_mm256_srli_epi32(head, 16));
+    for (int g = 0; g < 2; g++) {
+        brig_avx2_transpose(q + 16 * g, stride, b[0].u + 4 * g);
+        if (id == BRIG_TYPE_Q8_0_G64)
+            brig_avx2_transpose(q + 32 + 16 * g, stride, b[1].u + 4 * g);
+    }
+    for (int c = 0; c < 8; c++) {
+        if (id == BRIG_TYPE_Q8_0_G64) {
+            continue;
+        } else {
+            b[1].u[c] = _mm256_and_si256(_mm256_srli_epi32(b[0].u[c], 4), low);
+            b[0].u[c] = _mm256_and_si256(b[0].u[c], low);
+        }
+    }
+}
+
+/* 8 bytes of two columns each. */
+static inline void brig_avx2_nibbles_16(__m256i q0, __m256i q1, __m256i u[4])
+{
+    const __m256i low = _mm256_set1_epi8(15);
+    u[0] = _mm256_and_si256(q0, low);
+    u[1] = _mm256_and_si256(q1, low);
+    u[2] = _mm256_and_si256(_mm256_srli_epi32(q0, 4), low);
+    u[3] = _mm256_and_si256(_mm256_srli_epi32(q1, 4), low);
+}
+
+/* Dwords that begin in the middle of a dword. */
+static inline __m256i brig_avx2_joint(__m256i low, __m256i high)
+{
+    return _mm256_or_si256(_mm256_srli_epi32(low, 16), _mm256_slli_epi32(high, 16));
+}
+
+/* Read one block of a _G16 type of 8 rows: two groups. */
+static inline __attribute__((always_inline)) void brig_avx2_read_16(enum brig_type_id id, const uint8_t *p,
+                                                                    size_t stride, __m256i offsets,
+                                                                    struct brig_avx2_group16 b[2])
+{
+    __m256i t[4], rest[4];
+    if (id == BRIG_TYPE_Q8_0_G16) { /* scale, 16 bytes, scale, 16 bytes */
+        b[0].d = brig_avx2_half(_mm256_i32gather_epi32((const int *)(const void *)(p), offsets, 1));
+        b[1].d = brig_avx2_half(_mm256_i32gather_epi32((const int *)(const void *)(p + 18), offsets, 1));
+        brig_avx2_transpose(p + 2, stride, b[0].u);
+        brig_avx2_transpose(p + 20, stride, b[1].u);
+    } else if (id == BRIG_TYPE_Q4_0_G16) { /* scale, 8 bytes, scale, 8 bytes */
+        brig_avx2_transpose(p, stride, t);
+        b[0].d = brig_avx2_half(t[0]);
+        b[1].d = brig_avx2_half(_mm256_srli_epi32(t[2], 16));
+        brig_avx2_nibbles_16(brig_avx2_joint(t[0], t[1]), brig_avx2_joint(t[1], t[2]), b[0].u);
+        brig_avx2_nibbles_16(t[3], _mm256_i32gather_epi32((const int *)(const void *)(p + 16), offsets, 1),
+                             b[1].u);
+    } else { /* Q4_1_G16: scale, minimum, 8 bytes, and again */
+        brig_avx2_transpose(p, stride, t);
+        brig_avx2_transpose(p + 8, stride, rest);
+        b[0].d = brig_avx2_half(t[0]);
+        b[0].m = brig_avx2_half(_mm256_srli_epi32(t[0], 16));
+        b[1].d = brig_avx2_half(t[3]);
+        b[1].m = brig_avx2_half(_mm256_srli_epi32(t[3], 16));
+        brig_avx2_nibbles_16(t[1], t[2], b[0].u);
+        brig_avx2_nibbles_16(rest[2], rest[3], b[1].u);
     }
 }
 

@@ -20,6 +20,11 @@ static inline __m256i four(const int8_t *q)
     return _mm256_set1_epi32(v);
 }
 
+static inline bool is_signed(enum brig_type_id id)
+{
+    return id == BRIG_TYPE_Q8_0 || id == BRIG_TYPE_Q8_0_G16 || id == BRIG_TYPE_Q8_0_G64;
+}
+
 /* The exact sum of one group for 8 rows, offset not yet taken off. */
 static inline __attribute__((always_inline)) __m256i dot(enum brig_type_id id, const __m256i u[8],
                                                          const int8_t *q)
@@ -30,14 +35,14 @@ static inline __attribute__((always_inline)) __m256i dot(enum brig_type_id id, c
         __m256i sum16 = _mm256_setzero_si256();
         for (int i = c; i < c + 4; i++) {
             __m256i x = four(q + 4 * i);
-            if (id == BRIG_TYPE_Q8_0) {
+            if (is_signed(id)) {
                 __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(u[i]), _mm256_sign_epi8(x, u[i]));
                 isum = _mm256_add_epi32(isum, _mm256_madd_epi16(products, ones));
             } else {
                 sum16 = _mm256_add_epi16(sum16, _mm256_maddubs_epi16(u[i], x));
             }
         }
-        if (id != BRIG_TYPE_Q8_0)
+        if (!is_signed(id))
             isum = _mm256_add_epi32(isum, _mm256_madd_epi16(sum16, ones));
     }
     return isum;
@@ -105,31 +110,87 @@ static inline __attribute__((always_inline)) void chain_k(enum brig_type_id id, 
     tokens(id, &s, x, first, n_tokens, col, BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP, acc);
 }
 
+/* The exact sum of 16 columns, offset not yet taken off. */
+static inline __attribute__((always_inline)) __m256i dot_16(enum brig_type_id id, const __m256i u[4],
+                                                            const int8_t *q)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i isum = _mm256_setzero_si256();
+    for (int c = 0; c < 4; c += 2) {
+        __m256i x0 = four(q + 4 * c), x1 = four(q + 4 * c + 4);
+        if (is_signed(id)) {
+            __m256i p0 = _mm256_maddubs_epi16(_mm256_abs_epi8(u[c]), _mm256_sign_epi8(x0, u[c]));
+            __m256i p1 = _mm256_maddubs_epi16(_mm256_abs_epi8(u[c + 1]), _mm256_sign_epi8(x1, u[c + 1]));
+            isum = _mm256_add_epi32(isum, _mm256_madd_epi16(p0, ones));
+            isum = _mm256_add_epi32(isum, _mm256_madd_epi16(p1, ones));
+        } else {
+            __m256i sum16 =
+                _mm256_add_epi16(_mm256_maddubs_epi16(u[c], x0), _mm256_maddubs_epi16(u[c + 1], x1));
+            isum = _mm256_add_epi32(isum, _mm256_madd_epi16(sum16, ones));
+        }
+    }
+    return isum;
+}
+
+static inline __attribute__((always_inline)) void
+tokens_16(enum brig_type_id id, const struct brig_avx2_group16 *s, const struct brig_act *x, size_t first,
+          unsigned n_tokens, size_t col, unsigned n_groups, float *acc)
+{
+    for (unsigned t = 0; t < n_tokens; t++) {
+        size_t at = (first + t) * x->cols + col;
+        __m256 a = _mm256_load_ps(acc + 8 * t);
+        for (unsigned g = 0; g < n_groups; g++) {
+            int32_t xsum = x->sum[at / 16 + g];
+            float dx = x->d[at / BRIG_ACT_GROUP + g / 2];
+            __m256i isum = _mm256_sub_epi32(dot_16(id, s[g].u, x->q + at + 16 * g),
+                                            _mm256_set1_epi32(brig_avx2_offset(id) * xsum));
+            a = _mm256_fmadd_ps(_mm256_cvtepi32_ps(isum), _mm256_mul_ps(s[g].d, _mm256_set1_ps(dx)), a);
+            if (brig_panel_has_min(id))
+                a = _mm256_fmadd_ps(s[g].m, _mm256_set1_ps(dx * (float)xsum), a);
+        }
+        _mm256_store_ps(acc + 8 * t, a);
+    }
+}
+
 /* A chunk is one block of Q6_K: groups of 16 columns. */
 static void chain_q6_k(struct brig_panel p, const struct brig_act *x, size_t first, unsigned n_tokens,
                        size_t col, float *acc)
 {
-    const __m256i ones = _mm256_set1_epi16(1);
     struct brig_avx2_group16 s[BRIG_PANEL_CHUNK_INT / 16];
     if (n_tokens == 1)
         fetch(p.ahead, 210 * 8);
     brig_avx2_read_q6_k(p.base, p.stride, s);
-    for (unsigned t = 0; t < n_tokens; t++) {
-        size_t at = (first + t) * x->cols + col;
-        __m256 a = _mm256_load_ps(acc + 8 * t);
-        for (unsigned g = 0; g < BRIG_PANEL_CHUNK_INT / 16; g++) {
-            const int8_t *q = x->q + at + 16 * g;
-            __m256i isum = _mm256_set1_epi32(-32 * x->sum[at / 16 + g]);
-            for (int c = 0; c < 4; c += 2) {
-                __m256i sum16 = _mm256_add_epi16(_mm256_maddubs_epi16(s[g].u[c], four(q + 4 * c)),
-                                                 _mm256_maddubs_epi16(s[g].u[c + 1], four(q + 4 * c + 4)));
-                isum = _mm256_add_epi32(isum, _mm256_madd_epi16(sum16, ones));
-            }
-            __m256 dx = _mm256_set1_ps(x->d[at / BRIG_ACT_GROUP + g / 2]);
-            a = _mm256_fmadd_ps(_mm256_cvtepi32_ps(isum), _mm256_mul_ps(s[g].d, dx), a);
-        }
-        _mm256_store_ps(acc + 8 * t, a);
-    }
+    tokens_16(BRIG_TYPE_Q6_K, s, x, first, n_tokens, col, BRIG_PANEL_CHUNK_INT / 16, acc);
+}
+
+/* n_groups: of 32 columns, a block of a _G16 type each. */
+static inline __attribute__((always_inline)) void chain_16(enum brig_type_id id, unsigned block_bytes,
+                                                           struct brig_panel p, const struct brig_act *x,
+                                                           size_t first, unsigned n_tokens, size_t col,
+                                                           unsigned n_groups, float *acc)
+{
+    const __m256i offsets = brig_avx2_offsets(p.stride);
+    struct brig_avx2_group16 s[BRIG_PANEL_CHUNK_INT / 16];
+    if (n_tokens == 1)
+        fetch(p.ahead, n_groups * block_bytes * 8);
+    for (unsigned g = 0; g < n_groups; g++)
+        brig_avx2_read_16(id, p.base + g * block_bytes, p.stride, offsets, s + 2 * g);
+    tokens_16(id, s, x, first, n_tokens, col, 2 * n_groups, acc);
+}
+
+/* n_groups: of 32 columns, two of them a block of a _G64 type. */
+static inline __attribute__((always_inline)) void chain_64(enum brig_type_id id, unsigned block_bytes,
+                                                           struct brig_panel p, const struct brig_act *x,
+                                                           size_t first, unsigned n_tokens, size_t col,
+                                                           unsigned n_groups, float *acc)
+{
+    const __m256i offsets = brig_avx2_offsets(p.stride);
+    struct unpacked s;
+    if (n_tokens == 1)
+        fetch(p.ahead, n_groups / 2 * block_bytes * 8);
+    for (unsigned g = 0; g < n_groups; g += 2)
+        brig_avx2_read_64(id, p.base + g / 2 * block_bytes, p.stride, offsets, s.group + g);
+    tokens(id, &s, x, first, n_tokens, col, n_groups, acc);
 }
 
 void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
@@ -157,6 +218,24 @@ void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct
         break;
     case BRIG_TYPE_Q6_K:
         chain_q6_k(p, x, first, n_tokens, col, acc);
+        break;
+    case BRIG_TYPE_Q8_0_G16:
+        chain_16(BRIG_TYPE_Q8_0_G16, 36, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_0_G16:
+        chain_16(BRIG_TYPE_Q4_0_G16, 20, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_1_G16:
+        chain_16(BRIG_TYPE_Q4_1_G16, 24, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q8_0_G64:
+        chain_64(BRIG_TYPE_Q8_0_G64, 66, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_0_G64:
+        chain_64(BRIG_TYPE_Q4_0_G64, 34, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_1_G64:
+        chain_64(BRIG_TYPE_Q4_1_G64, 36, p, x, first, n_tokens, col, n_groups, acc);
         break;
     default:
         chain(BRIG_TYPE_Q8_0, 34, p, x, first, n_tokens, col, n_groups, acc);

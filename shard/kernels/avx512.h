@@ -81,7 +81,22 @@ struct brig_avx512_block {
 
 static inline int brig_avx512_offset(enum brig_type_id id)
 {
-    return id == BRIG_TYPE_Q8_0 ? 128 : id == BRIG_TYPE_Q5_0 ? 16 : id == BRIG_TYPE_Q4_0 ? 8 : 0;
+    switch (id) {
+    case BRIG_TYPE_Q8_0:
+    case BRIG_TYPE_Q8_0_G16:
+    case BRIG_TYPE_Q8_0_G64:
+        return 128;
+    case BRIG_TYPE_Q6_K:
+        return 32;
+    case BRIG_TYPE_Q5_0:
+        return 16;
+    case BRIG_TYPE_Q4_0:
+    case BRIG_TYPE_Q4_0_G16:
+    case BRIG_TYPE_Q4_0_G64:
+        return 8;
+    default:
+        return 0;
+    }
 }
 
 static inline void brig_avx512_nibbles(const uint8_t *p, size_t stride, __m512i u[8])
@@ -183,10 +198,11 @@ brig_avx512_read_k(enum brig_type_id id, const uint8_t *p, size_t stride, struct
     }
 }
 
-/* 16 columns of 16 rows with one scale: unsigned bytes, a value being byte - 32. */
+/* 16 columns of 16 rows with one scale, and a minimum where the type has one: unsigned bytes, a value being
+ * byte - offset. */
 struct brig_avx512_group16 {
     __m512i u[4];
-    __m512 d;
+    __m512 d, m;
 };
 
 /* Read one block of Q6_K of 16 rows: 16 groups. */
@@ -214,6 +230,80 @@ static inline void brig_avx512_read_q6_k(const uint8_t *p, size_t stride, struct
     for (int g = 0; g < 16; g++) {
         __m512i scale = _mm512_srai_epi32(_mm512_slli_epi32(scales[g / 4], 24 - g % 4 * 8), 24);
         b[g].d = _mm512_mul_ps(d, _mm512_cvtepi32_ps(scale));
+    }
+}
+
+/* Read one block of a _G64 type of 16 rows: two groups of 32 with one scale. */
+static inline __attribute__((always_inline)) void brig_avx512_read_64(enum brig_type_id id, const uint8_t *p,
+                                                                      size_t stride, __m512i offsets,
+                                                                      struct brig_avx512_block b[2])
+{
+    const __m512i low = _mm512_set1_epi8(15);
+    const uint8_t *q = p + (brig_panel_has_min(id) ? 4 : 2);
+    __m512i head = _mm512_i32gather_epi32(offsets, p, 1);
+    b[0].d = b[1].d = brig_avx512_half(head);
+    b[0].m = b[1].m = brig_avx512_half(_mm512_srli_epi32(head, 16));
+    for (int g = 0; g < 2; g++) {
+        brig_avx512_transpose(q + 16 * g, stride, b[0].u + 4 * g);
+        if (id == BRIG_TYPE_Q8_0_G64)
+            brig_avx512_transpose(q + 32 + 16 * g, stride, b[1].u + 4 * g);
+    }
+    for (int c = 0; c < 8; c++) {
+        if (id == BRIG_TYPE_Q8_0_G64) {
+            b[0].u[c] = _mm512_xor_si512(b[0].u[c], _mm512_set1_epi8((char)0x80));
+            b[1].u[c] = _mm512_xor_si512(b[1].u[c], _mm512_set1_epi8((char)0x80));
+        } else {
+            b[1].u[c] = _mm512_and_si512(_mm512_srli_epi32(b[0].u[c], 4), low);
+            b[0].u[c] = _mm512_and_si512(b[0].u[c], low);
+        }
+    }
+}
+
+/* 8 bytes of two columns each. */
+static inline void brig_avx512_nibbles_16(__m512i q0, __m512i q1, __m512i u[4])
+{
+    const __m512i low = _mm512_set1_epi8(15);
+    u[0] = _mm512_and_si512(q0, low);
+    u[1] = _mm512_and_si512(q1, low);
+    u[2] = _mm512_and_si512(_mm512_srli_epi32(q0, 4), low);
+    u[3] = _mm512_and_si512(_mm512_srli_epi32(q1, 4), low);
+}
+
+/* Dwords that begin in the middle of a dword. */
+static inline __m512i brig_avx512_joint(__m512i low, __m512i high)
+{
+    return _mm512_or_si512(_mm512_srli_epi32(low, 16), _mm512_slli_epi32(high, 16));
+}
+
+/* Read one block of a _G16 type of 16 rows: two groups. */
+static inline __attribute__((always_inline)) void brig_avx512_read_16(enum brig_type_id id, const uint8_t *p,
+                                                                      size_t stride, __m512i offsets,
+                                                                      struct brig_avx512_group16 b[2])
+{
+    __m512i t[4], rest[4];
+    if (id == BRIG_TYPE_Q8_0_G16) { /* scale, 16 bytes, scale, 16 bytes */
+        b[0].d = brig_avx512_half(_mm512_i32gather_epi32(offsets, p, 1));
+        b[1].d = brig_avx512_half(_mm512_i32gather_epi32(offsets, p + 18, 1));
+        brig_avx512_transpose(p + 2, stride, b[0].u);
+        brig_avx512_transpose(p + 20, stride, b[1].u);
+        for (int g = 0; g < 2; g++)
+            for (int c = 0; c < 4; c++)
+                b[g].u[c] = _mm512_xor_si512(b[g].u[c], _mm512_set1_epi8((char)0x80));
+    } else if (id == BRIG_TYPE_Q4_0_G16) { /* scale, 8 bytes, scale, 8 bytes */
+        brig_avx512_transpose(p, stride, t);
+        b[0].d = brig_avx512_half(t[0]);
+        b[1].d = brig_avx512_half(_mm512_srli_epi32(t[2], 16));
+        brig_avx512_nibbles_16(brig_avx512_joint(t[0], t[1]), brig_avx512_joint(t[1], t[2]), b[0].u);
+        brig_avx512_nibbles_16(t[3], _mm512_i32gather_epi32(offsets, p + 16, 1), b[1].u);
+    } else { /* Q4_1_G16: scale, minimum, 8 bytes, and again */
+        brig_avx512_transpose(p, stride, t);
+        brig_avx512_transpose(p + 8, stride, rest);
+        b[0].d = brig_avx512_half(t[0]);
+        b[0].m = brig_avx512_half(_mm512_srli_epi32(t[0], 16));
+        b[1].d = brig_avx512_half(t[3]);
+        b[1].m = brig_avx512_half(_mm512_srli_epi32(t[3], 16));
+        brig_avx512_nibbles_16(t[1], t[2], b[0].u);
+        brig_avx512_nibbles_16(rest[2], rest[3], b[1].u);
     }
 }
 

@@ -147,24 +147,37 @@ static inline __attribute__((always_inline)) void chain_k(enum brig_type_id id, 
     tiles(id, &s, x, first, n_tokens, col, BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP, acc);
 }
 
-/* tile for Q6_K, groups of 16 columns. */
-static inline __attribute__((always_inline)) void tile_16(const int N, const struct brig_avx512_group16 *s,
-                                                          struct token x, size_t cols, float *acc)
+/* tile for the types with groups of 16 columns. */
+static inline __attribute__((always_inline)) void tile_16(enum brig_type_id id, const int N,
+                                                          const struct brig_avx512_group16 *s, struct token x,
+                                                          size_t cols, unsigned n_groups, float *acc)
 {
     __m512 a[8];
     for (int k = 0; k < N; k++)
         a[k] = _mm512_load_ps(acc + 16 * k);
-    for (unsigned g = 0; g < BRIG_PANEL_CHUNK_INT / 16; g++)
+    for (unsigned g = 0; g < n_groups; g++)
         for (int k = 0; k < N; k++) {
             const int8_t *q = x.q + (size_t)k * cols + 16 * g;
-            float dx = x.d[(size_t)k * (cols / BRIG_ACT_GROUP) + g / 2];
-            __m512i isum = _mm512_set1_epi32(-32 * x.sum[(size_t)k * (cols / 16) + g]);
+            int32_t xsum = x.sum[(size_t)k * (cols / 16) + g];
+            __m512i isum = _mm512_set1_epi32(-brig_avx512_offset(id) * xsum);
             for (int c = 0; c < 4; c++)
                 isum = _mm512_dpbusd_epi32(isum, s[g].u[c], four(q + 4 * c));
-            a[k] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum), _mm512_mul_ps(s[g].d, _mm512_set1_ps(dx)), a[k]);
+            a[k] = add_group(id, isum, s[g].d, s[g].m, x.d[(size_t)k * (cols / BRIG_ACT_GROUP) + g / 2], xsum,
+                             a[k]);
         }
     for (int k = 0; k < N; k++)
         _mm512_store_ps(acc + 16 * k, a[k]);
+}
+
+static inline __attribute__((always_inline)) void
+tiles_16(enum brig_type_id id, const struct brig_avx512_group16 *s, const struct brig_act *x, size_t first,
+         unsigned n_tokens, size_t col, unsigned n_groups, float *acc)
+{
+    unsigned t = 0;
+    for (; t + 8 <= n_tokens; t += 8)
+        tile_16(id, 8, s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
+    for (; t < n_tokens; t++)
+        tile_16(id, 1, s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
 }
 
 /* A chunk is one block of Q6_K. */
@@ -172,14 +185,40 @@ static void chain_q6_k(struct brig_panel p, const struct brig_act *x, size_t fir
                        size_t col, float *acc)
 {
     struct brig_avx512_group16 s[BRIG_PANEL_CHUNK_INT / 16];
-    unsigned t = 0;
     if (n_tokens == 1)
         fetch(p.ahead, 210 * BRIG_PANEL_ROWS);
     brig_avx512_read_q6_k(p.base, p.stride, s);
-    for (; t + 8 <= n_tokens; t += 8)
-        tile_16(8, s, token_at(x, first + t, col), x->cols, acc + 16 * t);
-    for (; t < n_tokens; t++)
-        tile_16(1, s, token_at(x, first + t, col), x->cols, acc + 16 * t);
+    tiles_16(BRIG_TYPE_Q6_K, s, x, first, n_tokens, col, BRIG_PANEL_CHUNK_INT / 16, acc);
+}
+
+/* n_groups: of 32 columns, a block of a _G16 type each. */
+static inline __attribute__((always_inline)) void chain_16(enum brig_type_id id, unsigned block_bytes,
+                                                           struct brig_panel p, const struct brig_act *x,
+                                                           size_t first, unsigned n_tokens, size_t col,
+                                                           unsigned n_groups, float *acc)
+{
+    const __m512i offsets = brig_avx512_offsets(p.stride);
+    struct brig_avx512_group16 s[BRIG_PANEL_CHUNK_INT / 16];
+    if (n_tokens == 1)
+        fetch(p.ahead, n_groups * block_bytes * BRIG_PANEL_ROWS);
+    for (unsigned g = 0; g < n_groups; g++)
+        brig_avx512_read_16(id, p.base + g * block_bytes, p.stride, offsets, s + 2 * g);
+    tiles_16(id, s, x, first, n_tokens, col, 2 * n_groups, acc);
+}
+
+/* n_groups: of 32 columns, two of them a block of a _G64 type. */
+static inline __attribute__((always_inline)) void chain_64(enum brig_type_id id, unsigned block_bytes,
+                                                           struct brig_panel p, const struct brig_act *x,
+                                                           size_t first, unsigned n_tokens, size_t col,
+                                                           unsigned n_groups, float *acc)
+{
+    const __m512i offsets = brig_avx512_offsets(p.stride);
+    struct unpacked s;
+    if (n_tokens == 1)
+        fetch(p.ahead, n_groups / 2 * block_bytes * BRIG_PANEL_ROWS);
+    for (unsigned g = 0; g < n_groups; g += 2)
+        brig_avx512_read_64(id, p.base + g / 2 * block_bytes, p.stride, offsets, s.group + g);
+    tiles(id, &s, x, first, n_tokens, col, n_groups, acc);
 }
 
 #define CHAIN(ID, block_bytes)                                                                               \
@@ -222,6 +261,24 @@ void brig_avx512_chain_int(enum brig_type_id id, struct brig_panel p, const stru
         break;
     case BRIG_TYPE_Q6_K:
         chain_q6_k(p, x, first, n_tokens, col, acc);
+        break;
+    case BRIG_TYPE_Q8_0_G16:
+        chain_16(BRIG_TYPE_Q8_0_G16, 36, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_0_G16:
+        chain_16(BRIG_TYPE_Q4_0_G16, 20, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_1_G16:
+        chain_16(BRIG_TYPE_Q4_1_G16, 24, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q8_0_G64:
+        chain_64(BRIG_TYPE_Q8_0_G64, 66, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_0_G64:
+        chain_64(BRIG_TYPE_Q4_0_G64, 34, p, x, first, n_tokens, col, n_groups, acc);
+        break;
+    case BRIG_TYPE_Q4_1_G64:
+        chain_64(BRIG_TYPE_Q4_1_G64, 36, p, x, first, n_tokens, col, n_groups, acc);
         break;
     default:
         chain_Q8_0(p, x, first, n_tokens, col, n_groups, acc);

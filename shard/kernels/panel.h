@@ -70,7 +70,8 @@ static inline bool brig_panel_unpacks(enum brig_type_id id)
 
 static inline bool brig_panel_has_min(enum brig_type_id id)
 {
-    return id == BRIG_TYPE_Q4_1 || id == BRIG_TYPE_Q5_1 || id == BRIG_TYPE_Q4_K || id == BRIG_TYPE_Q5_K;
+    return id == BRIG_TYPE_Q4_1 || id == BRIG_TYPE_Q5_1 || id == BRIG_TYPE_Q4_K || id == BRIG_TYPE_Q5_K ||
+           id == BRIG_TYPE_Q4_1_G16 || id == BRIG_TYPE_Q4_1_G64;
 }
 
 #endif

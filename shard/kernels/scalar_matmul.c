@@ -23,7 +23,7 @@ struct product {
     const int32_t *sum;
 };
 
-/* The integers of 32 columns, fixed offset included; its scale, and its minimum with the type's sign
+/* The integers of 32 columns (or 16), fixed offset included; its scale, and its minimum with the type's sign
  * where it has one. */
 struct group {
     int v[32];
@@ -98,22 +98,66 @@ static void group_read_k(enum brig_type_id id, const uint8_t *block, unsigned g,
     }
 }
 
-/* The types whose scales belong to 16 columns: Q6_K. */
+/* Half g of a block of a _G64 type. */
+static void group_read_64(enum brig_type_id id, const uint8_t *block, unsigned g, struct group *ret)
+{
+    ret->d = brig_f16_to_f32(brig_load_u16(block));
+    ret->has_min = id == BRIG_TYPE_Q4_1_G64;
+    ret->m = ret->has_min ? brig_f16_to_f32(brig_load_u16(block + 2)) : 0.0f;
+    const uint8_t *q = block + (ret->has_min ? 4 : 2);
+    for (unsigned i = 0; i < 32; i++) {
+        if (id == BRIG_TYPE_Q8_0_G64)
+            ret->v[i] = (int8_t)q[32 * g + i];
+        else
+            ret->v[i] = ((q[i] >> (4 * g)) & 15) - (id == BRIG_TYPE_Q4_0_G64 ? 8 : 0);
+    }
+}
+
+/* Group g, 16 columns, of a block of Q6_K. */
+static void group_read_q6_k(const uint8_t *block, unsigned g, struct group *ret)
+{
+    const uint8_t *low = block + g / 8 * 64 + g % 4 * 16, *high = block + 128 + g / 8 * 32 + g % 2 * 16;
+    ret->d = brig_f16_to_f32(brig_load_u16(block + 208)) * (float)(int8_t)block[192 + g];
+    ret->has_min = false;
+    for (unsigned i = 0; i < 16; i++)
+        ret->v[i] = (((low[i] >> (g % 8 / 4 * 4)) & 15) | ((high[i] >> (g % 8 / 2 * 2)) & 3) << 4) - 32;
+}
+
+/* One group of a _G16 type. */
+static void group_read_16(enum brig_type_id id, const uint8_t *group, struct group *ret)
+{
+    ret->d = brig_f16_to_f32(brig_load_u16(group));
+    ret->has_min = id == BRIG_TYPE_Q4_1_G16;
+    ret->m = ret->has_min ? brig_f16_to_f32(brig_load_u16(group + 2)) : 0.0f;
+    const uint8_t *q = group + (ret->has_min ? 4 : 2);
+    for (unsigned i = 0; i < 16; i++) {
+        if (id == BRIG_TYPE_Q8_0_G16)
+            ret->v[i] = (int8_t)q[i];
+        else
+            ret->v[i] = ((q[i % 8] >> (i / 8 * 4)) & 15) - (id == BRIG_TYPE_Q4_0_G16 ? 8 : 0);
+    }
+}
+
+/* The types whose scales belong to 16 columns. */
 static float integer_chain_16(const struct product *p, uint64_t col, uint64_t end)
 {
     const struct brig_type *type = p->w->type;
     float acc = 0.0f;
     for (; col < end; col += 16) {
         const uint8_t *block = p->row + col / type->block_elems * type->block_bytes;
-        unsigned g = (unsigned)(col % type->block_elems) / 16;
-        const uint8_t *low = block + g / 8 * 64 + g % 4 * 16, *high = block + 128 + g / 8 * 32 + g % 2 * 16;
+        unsigned n = (unsigned)(col % type->block_elems) / 16;
+        struct group g;
+        if (type->id == BRIG_TYPE_Q6_K)
+            group_read_q6_k(block, n, &g);
+        else
+            group_read_16(type->id, block + n * (type->block_bytes / 2), &g);
         int32_t isum = 0;
-        for (unsigned i = 0; i < 16; i++) {
-            int v = ((low[i] >> (g % 8 / 4 * 4)) & 15) | ((high[i] >> (g % 8 / 2 * 2)) & 3) << 4;
-            isum += (v - 32) * p->q[col + i];
-        }
-        float d = brig_f16_to_f32(brig_load_u16(block + 208)) * (float)(int8_t)block[192 + g];
-        acc = fmaf((float)isum, d * p->d[col / BRIG_ACT_GROUP], acc);
+        for (unsigned i = 0; i < 16; i++)
+            isum += g.v[i] * p->q[col + i];
+        float dx = p->d[col / BRIG_ACT_GROUP];
+        acc = fmaf((float)isum, g.d * dx, acc);
+        if (g.has_min)
+            acc = fmaf(g.m, dx * (float)p->sum[col / 16], acc);
     }
     return acc;
 }
@@ -129,6 +173,8 @@ static float integer_chain(const struct product *p, uint64_t col, uint64_t end)
         struct group g;
         if (in_block == 1)
             group_read(type->id, block, &g);
+        else if (in_block == 2)
+            group_read_64(type->id, block, (unsigned)(n % 2), &g);
         else
             group_read_k(type->id, block, (unsigned)(n % in_block), &g);
         int32_t isum = 0;

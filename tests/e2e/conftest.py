@@ -8,6 +8,7 @@ import kit
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "real: needs the model that `make model` fetches")
+    config.addinivalue_line("markers", "gemma: needs the model that `make model-gemma` fetches")
     config.addinivalue_line("markers", "release_only(reason): not under the sanitizers")
     config.addinivalue_line("markers", "full: only in `make test-all`")
 
@@ -22,16 +23,17 @@ def pytest_collection_modifyitems(items):
         release_only = item.get_closest_marker("release_only")
         if item.get_closest_marker("full") and not kit.FULL:
             item.add_marker(pytest.mark.skip(reason="only in `make test-all`"))
-        elif item.get_closest_marker("real") and kit.SANITIZED:
-            item.add_marker(pytest.mark.skip(reason="the real model is run without sanitizers"))
-        elif item.get_closest_marker("real") and not kit.MODEL.exists():
-            item.add_marker(pytest.mark.skip(reason="%s is not there: `make model` fetches it" % kit.MODEL))
-        elif release_only and kit.SANITIZED:
+        for marker, model, goal in (("real", kit.MODEL, "model"), ("gemma", kit.GEMMA, "model-gemma")):
+            if item.get_closest_marker(marker) and kit.SANITIZED:
+                item.add_marker(pytest.mark.skip(reason="real models are run without sanitizers"))
+            elif item.get_closest_marker(marker) and not model.exists():
+                item.add_marker(pytest.mark.skip(reason="%s is not there: `make %s` fetches it" % (model, goal)))
+        if release_only and kit.SANITIZED:
             item.add_marker(pytest.mark.skip(reason=release_only.args[0]))
 
 
 def shared_memory():
-    return {n for n in os.listdir("/dev/shm") if "brig" in n}
+    return {n for n in os.listdir("/dev/shm") if "brig" in n and "fuzz" not in n}
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ TYPES = ("f32", "f16", "q8_0", "q4_0", "q5_0")
 N_LAYERS = 5  # of the fixtures
 MODEL = pathlib.Path(os.environ.get("BRIGADE_MODELS", "models")) / "SmolLM2-135M-Instruct.Q4_1.gguf"
 MODEL = MODEL if MODEL.is_absolute() else ROOT / MODEL
+GEMMA = MODEL.parent / "gemma-3-270m-q4_k_m.gguf"
 TEXT = ROOT / "tests" / "fixtures" / "text" / "brigade.txt"
 MARK = "BRIGADE_TEST_MARK"
 

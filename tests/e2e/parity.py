@@ -1,8 +1,9 @@
 """The rows of the gate: each family x format x stored type that there is a reference for.
 
-A row is one line in ROWS; docs/models.md is made from them too. References are of four kinds:
+A row is one line in ROWS; docs/models.md is made from them too. References:
     hub      tests/fixtures/<family>/hub: logits, hidden states and ids of Hugging Face's transformers
     variant  tests/fixtures/variants/<name>.npz: the same, of a model that make_variants.py makes again
+    type     a model of blocks of that type, made by make_types.py, and numpy_forward.py on the values that they stand for
     gguf     tests/fixtures/<family>/<type>.*: logits and ids of the dequantised file, kept; hidden states from
              tests/fixtures/numpy_forward.py as the test runs
     ints     a GPTQ or AWQ checkpoint that make_gptq_awq.py makes: numpy_forward.py of its weights as floats, then too
@@ -19,6 +20,7 @@ FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures"
 sys.path.insert(0, str(FIXTURES))
 import make_gguf  # noqa: E402
 import make_gptq_awq  # noqa: E402
+import make_types  # noqa: E402
 import make_variants  # noqa: E402
 import numpy_forward  # noqa: E402
 
@@ -33,10 +35,22 @@ class Reference:
     hidden: np.ndarray
 
 
+IDS = [1, 34, 78, 12, 51, 90, 12, 51, 7, 66, 23, 95, 40, 3, 78, 12, 84, 29]
+
+
+def computed(model, ids=IDS, n_greedy=12):
+    """By numpy, as the test runs."""
+    forward = numpy_forward.Forward(model)
+    hidden, logits = forward.feed(ids)
+    greedy, margins = forward.greedy(logits[-1], n_greedy)
+    assert min(margins) > 4 * LOGITS, min(margins)  # else the tokens say nothing
+    return Reference(ids, greedy, logits, hidden)
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     family: str  # as `brigade list families` has it
-    kind: str  # hub, variant, gguf or ints
+    kind: str  # of reference
     name: str  # folder, variant, or folder/file
     stored: str = "F32"
     shows: str = ""  # what beside the family
@@ -48,7 +62,7 @@ class Row:
     def format(self):
         if self.packed is not None:
             return "bundle"
-        return "gguf" if self.kind == "gguf" or self.gguf is not None else "safetensors"
+        return "gguf" if self.kind in ("gguf", "type") or self.gguf is not None else "safetensors"
 
     @property
     def id(self):
@@ -60,6 +74,9 @@ class Row:
         """The path to run (packed: to pack); what has to be made is made in folder."""
         if self.kind == "gguf":
             return FIXTURES / (self.name + ".gguf")
+        if self.kind == "type":
+            make_types.make(self.stored, folder / "made.gguf")
+            return folder / "made.gguf"
         if self.kind == "ints":
             return make_gptq_awq.make(folder, self.name)
         source = make_variants.make(folder, self.name) if self.kind == "variant" else FIXTURES / self.name / "hub"
@@ -78,11 +95,10 @@ class Row:
         if self.kind == "variant":
             z = np.load(FIXTURES / "variants" / (self.name + ".npz"))
             return Reference(z["ids"].tolist(), z["greedy"].tolist(), z["logits"], z["hidden"])
+        if self.kind == "type":
+            return computed(make_types.make(self.stored, model))
         if self.kind == "ints":
-            ids = make_gptq_awq.IDS
-            forward = numpy_forward.Forward(numpy_forward.open_model(make_gptq_awq.floats(model), len(ids) + 12))
-            hidden, logits = forward.feed(ids)
-            return Reference(ids, forward.greedy(logits[-1], 12)[0], logits, hidden)
+            return computed(numpy_forward.open_model(make_gptq_awq.floats(model), 64), make_gptq_awq.IDS)
         stem = self.name if self.kind == "gguf" else self.name + "/hub"
         ref = json.loads((FIXTURES / (stem + ".ref.json")).read_text())
         ids, hidden = ref["prompt_ids"], FIXTURES / (stem + ".hidden.npy")
@@ -143,6 +159,7 @@ ROWS = [
     Row("phi3", "variant", "phi3_long", gguf=(), shows="longrope, long factors"),
     *both("gpt-neo", "gptneo", shows="alternating window"),
     Row("gpt-neo", "variant", "gptneo_wide", shows="intermediate_size, another pattern"),
+    *(Row("gemma3", "type", "type/" + t, stored=t) for t in make_types.NUMBERS),
     Row("llama", "ints", "gptq4_act", stored="GPTQ4", shows="act-order, two files, quantize_config.json"),
     Row("llama", "ints", "gptq4_plain", stored="GPTQ4", shows="groups of 128, BF16 scales, no g_idx"),
     Row("mixtral", "ints", "gptq4_mixtral", stored="GPTQ4", shows="act-order in experts"),

@@ -11,6 +11,7 @@ import time
 import pytest
 
 import kit
+import parity
 import sp
 from kit import fixture
 
@@ -281,3 +282,16 @@ def test_frames_that_lie_end_the_run_and_not_the_shard(world):
     while world.brigade("run", fixture(), *OPTIONS, "-q", "--chain", url).code != 0:
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.1)
+
+
+def test_the_context_of_the_run_chooses_rotary_factors_not_the_room_of_a_cache(world):
+    row = next(row for row in parity.ROWS if row.name == "phi3_short")  # other factors from 65 positions on
+    made = world.folder / "made"
+    made.mkdir()
+    model = row.model(made)
+    args = ("logits", model, "--ids", ",".join(map(str, row.reference(model).ids)), "-q", "--out")
+    world.good(*args, world.folder / "one.npy")
+    for room in ("64", "200"):
+        _, chain = world.line_by_hand(model, [1], "--ctx", room)
+        world.good(*args, world.folder / "two.npy", "--chain", chain)
+        assert (world.folder / "two.npy").read_bytes() == (world.folder / "one.npy").read_bytes(), room

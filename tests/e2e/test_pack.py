@@ -1,5 +1,6 @@
 """Bundles: the same numbers as the model that was packed, the same bytes from the same request, and nothing else passes."""
 import fcntl
+import gzip
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ import gguf
 import kit
 
 sys.path.insert(0, str(kit.ROOT / "tests" / "fixtures"))
+import make_gptq_awq  # noqa: E402
 import make_group_types as reference  # noqa: E402: quantising that shares nothing with the engine
 
 QWEN2 = kit.ROOT / "tests" / "fixtures" / "qwen2" / "f16.gguf"
@@ -62,7 +64,7 @@ def requantised(source, kind, head):
         raw = old[t["offset"]:]
         name = head if t["name"] == "output.weight" else kind
         group = int(name.split("_G")[1]) if "_G" in name else 32
-        if len(t["dims"]) == 2 and t["dims"][0] % group == 0:
+        if len(t["dims"]) == 2 and t["dims"][0] % max(group, 32) == 0:
             assert t["type"] == 1
             numbers = np.frombuffer(raw, np.float16, n).astype(np.float32)
             raw, t["type"] = reference.quantize(name.split("_G")[0], numbers, group).tobytes(), NUMBERS[name]
@@ -98,6 +100,68 @@ def test_as_it_is(world):
             assert first.get(key) == v, key
     ids = world.stats(out, "-p", "Hello", "--temp", "0", "-n", "4")["ids"]  # tokenizer and chat template came along
     assert ids == world.stats(QWEN2, "-p", "Hello", "--temp", "0", "-n", "4")["ids"]
+
+
+@pytest.mark.parametrize("family", ("qwen2", "mixtral", "olmoe"))
+def test_from_the_hub(world, family):
+    """safetensors with names and layouts of their own, experts too, become canonical GGUF and stay the same numbers."""
+    hub = kit.ROOT / "tests" / "fixtures" / family / "hub"
+    out, _ = pack(world, hub, "out", "--shards", "3")
+    want = logits(world, hub, "--exact")
+    assert logits(world, out, "--exact", "--shards", "2") == want
+    small, _ = pack(world, hub, "small", "--shards", "2", "--quant", "Q8_0")
+    stored = {t["name"]: t["type"] for _, f, _ in parts(small) for t in f.tensors}
+    assert stored.get("output.weight", stored["token_embd.weight"]) == stored["blk.1.attn_q.weight"] == 8
+    assert all(v == 0 for k, v in stored.items() if "norm" in k or "ffn_gate_inp" in k)
+    a, b = (np.frombuffer(x[-4 * 5 * 517:], np.float32) for x in (want, logits(world, small, "--exact")))
+    assert 0 < np.abs(a - b).mean() < 0.2 * np.abs(a).mean()  # another type (and another expert at times), still that model
+
+
+@pytest.mark.parametrize("name", sorted(make_gptq_awq.MODELS))
+def test_gptq_and_awq(world, name):
+    """Their weights as floats, rounded to another type: the same bytes as from the float twin; as they are, refused."""
+    make_gptq_awq.make(world.folder, name)
+    source, twin = world.folder / name, world.folder / (name + "-f32")
+    world.refused("pack", source, world.folder / "no", says=("scales lie beside", "--allow-requantize"))
+    world.refused("pack", source, world.folder / "no", "--quant", "Q8_0", code=2, says=("--allow-requantize",))
+    out, _ = pack(world, source, "out", "--shards", "2", "--quant", "Q8_0", "--allow-requantize")
+    want, _ = pack(world, twin, "want", "--shards", "2", "--quant", "Q8_0")
+    for (_, f, a), (_, g, b) in zip(parts(out), parts(want)):
+        assert [(t["name"], t["type"]) for t in f.tensors] == [(t["name"], t["type"]) for t in g.tensors]
+        assert a == b
+    assert not (world.folder / "no").exists()
+
+
+def test_the_tokenizer_comes_along(world):
+    """tokenizer.json and its like lie beside the weights: the bundle has them too, and its manifest their hashes."""
+    source = world.folder / "hub"
+    shutil.copytree(QWEN2.parent / "hub", source)
+    tokenizer = kit.ROOT / "tests" / "fixtures" / "tokenizers" / "tiny_bpe517"
+    (source / "tokenizer.json").write_bytes(gzip.decompress((tokenizer / "tokenizer.json.gz").read_bytes()))
+    shutil.copy(tokenizer / "tokenizer_config.json", source)
+    out, _ = pack(world, source, "out", "--shards", "2")
+    text = "Ten people pass\n water, héllo."
+    ids = world.good("tokenize", source, input=text).out
+    assert ids == world.good("tokenize", out, input=text).out and len(ids.split()) > 5
+    options = ("-p", "Hello", "--raw", "--temp", "0", "-n", "6", "--ignore-eos", "--exact")
+    assert world.stats(out, *options)["ids"] == world.stats(source, *options)["ids"]
+    listed = {f["file"]: f["sha256"] for f in json.loads((out / "manifest.json").read_text())["tokenizer"]}
+    assert set(listed) == {"tokenizer.json", "tokenizer_config.json", "config.json"}
+    for name, digest in listed.items():
+        assert hashlib.sha256((out / name).read_bytes()).hexdigest() == digest
+    assert "3 of a tokenizer" in world.good("verify", out).out
+    world.good("pack", source, out, "--shards", "2")  # all there already
+    good = (out / "tokenizer.json").read_bytes()
+    (out / "tokenizer.json").write_bytes(good.replace(b"1", b"2", 1))
+    world.refused("verify", out, says=("tokenizer.json", "not those that were packed"))
+    world.refused("pack", source, out, "--shards", "2", "-q", says=("tokenizer.json", "another folder"))
+    (out / "tokenizer.json").unlink()
+    world.refused("verify", out, says=("tokenizer.json is not there",))
+    manifest = json.loads((out / "manifest.json").read_text())
+    for bad in ("../hub/tokenizer.json", "tokenizer.json.tmp-/../x", "notes.txt", "a\0b", ""):
+        manifest["tokenizer"][0]["file"] = bad
+        (out / "manifest.json").write_text(json.dumps(manifest))
+        world.refused("verify", out, says=("is no file of one",))
 
 
 @pytest.mark.parametrize("kind,head", (("Q8_0", "Q8_0"), ("Q4_0", "Q4_0"), ("Q4_1", "Q8_0"), ("Q4_0_G16", "Q8_0_G16"),

@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct: the same ids whatever the split, and what 8-bit activations cost in accuracy."""
+"""SmolLM2-135M-Instruct: the same ids whatever the split."""
 import itertools
 import json
 import os
@@ -72,28 +72,6 @@ def test_the_same_logits_to_the_bit(world):
         if got.code == 0:  # a CPU without it refuses; that is tested elsewhere
             rows = np.load(world.folder / "k.npy")
             assert rows.tobytes() == np.load(world.folder / "want.npy")[:12].tobytes(), kernel
-
-
-def log_softmax(rows):
-    rows = rows.astype(np.float64)
-    rows -= rows.max(axis=1, keepdims=True)
-    return rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))
-
-
-def test_quantised_activations_change_little(world):
-    """Over 1,000 tokens of a fixed text: mean KL divergence from exact, and how often the likeliest token is the same."""
-    ids = text_ids(world, 1000)
-    exact = logits(world, ids, "exact.npy", "--exact", "--shards", "2", "--threads", "1", timeout=300)
-    quick = logits(world, ids, "quick.npy", "--shards", "2", "--threads", "1")
-    divergence, same = 0.0, 0
-    for at in range(0, len(ids), 50):
-        p, q = log_softmax(exact[at:at + 50]), log_softmax(quick[at:at + 50])
-        divergence += float((np.exp(p) * (p - q)).sum())
-        same += int((p.argmax(axis=1) == q.argmax(axis=1)).sum())
-    divergence /= len(ids)
-    print("mean KL divergence %.5f nat, top-1 agreement %.1f %%" % (divergence, 100 * same / len(ids)))
-    assert 0 < divergence <= 0.01
-    assert same >= 0.95 * len(ids)
 
 
 def test_a_chain_by_hand(world):

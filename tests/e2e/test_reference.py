@@ -149,12 +149,17 @@ def test_drawn_ids_depend_on_the_seed_and_nothing_else(world):
 
 
 # Other families: one fixture each, against the reference and against themselves.
-FAMILIES = ("qwen2/f16", "qwen3/q4_0", "olmoe/q4_0")
+FAMILIES = ("qwen2/f16", "qwen3/q4_0", "olmoe/q4_0", "gemma3/q4_0", "gptneo/hub")
 
 
-def family_logits(world, name, ids, *args):
+def family_model(name):
+    path = LLAMA.parent / name
+    return path if path.is_dir() else path.with_name(path.name + ".gguf")
+
+
+def family_logits(world, name, ids, *args, env=None):
     path = world.folder / "family.npy"
-    world.good("logits", LLAMA.parent / (name + ".gguf"), "--ids", ",".join(map(str, ids)), "--out", path, "-q", *args)
+    world.good("logits", family_model(name), "--ids", ",".join(map(str, ids)), "--out", path, "-q", *args, env=env)
     return np.load(path)
 
 
@@ -173,3 +178,11 @@ def test_families_give_the_same_bits_whatever_the_split(world, name):
     want = family_logits(world, name, ids).tobytes()
     for args in (("--shards", "2"), ("--shards", "all"), ("--shards", "2", "--mode", "cold"), ("--threads", "1")):
         assert family_logits(world, name, ids, *args).tobytes() == want, args
+    for env in ({"BRIGADE_KERNEL": "scalar"}, {"BRIGADE_TEST_BATCH": "3"}):
+        assert family_logits(world, name, ids, env=env).tobytes() == want, env
+
+
+def test_learned_positions_end_where_their_table_does(world):
+    args = (family_model("gptneo/hub"), "--out", world.folder / "family.npy", "-q")
+    world.good("logits", *args, "--ids", ",".join(["5"] * 128))
+    world.refused("logits", *args, "--ids", ",".join(["5"] * 129), says=["128 positions"])

@@ -47,7 +47,7 @@ static void make_folder(void)
 {
     if (folder[0] != '\0')
         return;
-    snprintf(folder, sizeof folder, "%s/brigade-fuzz-XXXXXX",
+    snprintf(folder, sizeof folder, "%s/fuzz-bundle-XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     check(mkdtemp(folder) != NULL);
     atexit(remove_folder);

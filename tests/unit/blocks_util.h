@@ -56,6 +56,8 @@ static inline void block_set_scales(const struct brig_type *type, uint8_t *b, fl
     half = brig_f32_to_f16(min);
     if (min_at >= 0)
         memcpy(b + min_at, &half, sizeof half);
+    if (type->gguf_id >= 1000 && type->group == 16) /* two groups of the same kind */
+        memcpy(b + type->block_bytes / 2, b, min_at >= 0 ? 4 : 2);
 }
 
 /* One block whose numbers have about the size rms; one number for the types without blocks. */

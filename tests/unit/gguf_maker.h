@@ -14,7 +14,7 @@
 #include "proto/model/model.h"
 
 #define MAKER_MAX_KEYS    40
-#define MAKER_MAX_TENSORS 400
+#define MAKER_MAX_TENSORS 900
 
 struct maker_key {
     char name[80];

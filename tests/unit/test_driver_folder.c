@@ -237,11 +237,235 @@ static void every_step_is_the_library_s(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* Files that are damaged or ask for what is not there: each is refused with words that name it. */
+#define FILE_OF(steps, vocab, merges)                                                                        \
+    "{\"added_tokens\":[],\"pre_tokenizer\":null," steps                                                     \
+    "\"model\":{\"type\":\"BPE\",\"unk_token\":null,\"vocab\":" vocab ",\"merges\":" merges "}}"
+#define ABC "{\"a\":0,\"b\":1,\"ab\":2}"
+
+static const struct {
+    const char *text, *why;
+} damaged[] = {
+    {"", "line"},
+    {"[]", "an object is wanted"},
+    {"{\"model\":{\"vocab\":{\"a\":0}", "line"},
+    {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}", "merges"},
+    {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}", "model 'WordPiece' is not supported"},
+    {"{\"version\":\"1.0\"}", "it has no tokens"},
+    {"{\"colour\":1,\"model\":{}}", "'colour' is not supported"},
+    {"{\"model\":{},\"model\":{}}", "duplicate"},
+    {FILE_OF("", ABC, "[[\"a\",\"b\"]]"), NULL},
+    {FILE_OF("", ABC, "[\"a b\"]"), NULL},
+    {FILE_OF("", ABC, "[\"ab\"]"), "not two tokens"},
+    {FILE_OF("", ABC, "[\"a b c\"]"), "not two tokens"},
+    {FILE_OF("", ABC, "[[\"a\",\"b\",\"c\"]]"), "not two tokens"},
+    {FILE_OF("", ABC, "[[\"a\",\"\"]]"), "merge 0 of the tokenizer ('a') has an empty part"},
+    {FILE_OF("", ABC, "[[\"ab\",\"a\"]]"), "merge 0 of the tokenizer ('aba')"},
+    {FILE_OF("", ABC, "[\"a b\",\"ab ab\"]"), "merge 1 of the tokenizer ('abab')"},
+    {FILE_OF("", ABC, "[\"a b\",]"), "line 1"},
+    {FILE_OF("", ABC, "[\"a b\" \"a b\"]"), "a comma"},
+    {FILE_OF("", "{\"a\":0,\"b\":0}", "[]"), "id 0 has two tokens, 'a' and 'b'"},
+    {FILE_OF("", "{\"a\":16777215}", "[]"), "ids up to 16777215"},
+    {FILE_OF("", "{\"a\":16777216}", "[]"), "no id"},
+    {FILE_OF("", "{\"a\":-1}", "[]"), "no id"},
+    {FILE_OF("", "{\"\\ud800\":0}", "[]"), "a damaged escape"},
+    {FILE_OF("", "{\"\xff\":0}", "[]"), "no UTF-8"},
+    {FILE_OF("", "[[\"a\",0.5]]", "[]"), "vocab as an object"},
+    {FILE_OF("\"normalizer\":{\"type\":\"Rot13\"},", ABC, "[]"), "normalizer 'Rot13' is not supported"},
+    {FILE_OF("\"normalizer\":{\"type\":\"NFC\",\"how\":1},", ABC, "[]"), "NFC: 'how' is not supported"},
+    {FILE_OF("\"normalizer\":{\"type\":\"Prepend\"},", ABC, "[]"), "Prepend has no prepend"},
+    {FILE_OF("\"decoder\":{\"type\":\"CTC\"},", ABC, "[]"), "decoder 'CTC' is not supported"},
+    {FILE_OF("\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(a\"},\"content\":\"\"},", ABC,
+             "[]"),
+     "pattern '(a'"},
+    {FILE_OF("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\h\"},\"content\":\"\"},", ABC,
+             "[]"),
+     "pattern '\\h'"},
+    {FILE_OF("\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"\"},", ABC,
+             "[]"),
+     "a pattern is empty"},
+    {FILE_OF("\"post_processor\":{\"type\":\"BertProcessing\"},", ABC, "[]"), "'BertProcessing'"},
+    {"{\"added_tokens\":[{\"id\":0,\"content\":\"x\",\"special\":true}],\"model\":{\"vocab\":" ABC
+     ",\"merges\":[]}}",
+     "added token 'x' has the id of 'a', 0"},
+    {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",-1.5]]}}", "unk_id 7"},
+    {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",1e999]]}}", "score"},
+    {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",-1.5]]}}", NULL},
+};
+
+static void damaged_files_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
+        char folder[64], file[96];
+        struct brig_folder *f = NULL;
+        struct brig_tokenizer *t = NULL;
+        struct brig_fail fail = {0};
+        write_folder(folder, file, damaged[i].text);
+        int r = brig_folder_open(&f, folder, &fail);
+        if (r == 0)
+            r = brig_tokenizer_new(&t, brig_folder_vocab(f), NULL, &fail);
+        if ((r == 0) != (damaged[i].why == NULL) || (r < 0 && strstr(fail.text, damaged[i].why) == NULL))
+            fail_msg("%s: said '%s', not '%s'", damaged[i].text, fail.text, damaged[i].why);
+        assert_null(strchr(fail.text, '\n'));
+        brig_tokenizer_free(t);
+        brig_folder_close(f);
+        remove_folder(folder, file);
+    }
+}
+
+/* A Sequence in a Sequence, a hundred thousand deep. */
+static void deep_files_are_refused(void **state)
+{
+    (void)state;
+    static char text[2000000];
+    size_t n = (size_t)snprintf(text, sizeof text, "{\"normalizer\":");
+    for (unsigned i = 0; i < 40000; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "{\"type\":\"Sequence\",\"normalizers\":[");
+    char folder[64], file[96];
+    struct brig_folder *f = NULL;
+    struct brig_fail fail = {0};
+    write_folder(folder, file, text);
+    assert_int_equal(brig_folder_open(&f, folder, &fail), -BRIG_EFORMAT);
+    assert_non_null(strstr(fail.text, "maximum parsing depth"));
+    remove_folder(folder, file);
+    n = (size_t)snprintf(text, sizeof text, "{\"normalizer\":");
+    for (unsigned i = 0; i < 9; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "{\"type\":\"Sequence\",\"normalizers\":[");
+    for (unsigned i = 0; i < 9; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "]}");
+    snprintf(text + n, sizeof text - n, ",\"model\":{\"vocab\":{\"a\":0},\"merges\":[]}}");
+    write_folder(folder, file, text);
+    assert_int_equal(brig_folder_open(&f, folder, &fail), -BRIG_ELIMIT);
+    remove_folder(folder, file);
+}
+
+/* What stands beside tokenizer.json. */
+static void small_files_are_read(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text;
+    } files[] = {
+        {"tokenizer_config.json",
+         "{\"bos_token\":{\"content\":\"<s>\"},\"eos_token\":\"</s>\",\"add_bos_token\":true,"
+         "\"chat_template\":[{\"name\":\"tool\",\"template\":\"T\"},{\"name\":\"default\","
+         "\"template\":\"D\"}]}"},
+        {"special_tokens_map.json", "{\"pad_token\":\"<pad>\",\"eos_token\":\"<s>\"}"},
+        {"generation_config.json", "{\"eos_token_id\":[2,3,99]}"},
+        {"config.json", "{\"eos_token_id\":1,\"bos_token_id\":2}"},
+    };
+    char folder[64], file[96], path[160];
+    write_folder(
+        folder, file,
+        "{\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"special\":true},{\"id\":1,\"content\":\"</s>\","
+        "\"special\":true},{\"id\":4,\"content\":\"<pad>\",\"special\":true}],"
+        "\"model\":{\"vocab\":{\"a\":2,\"b\":3},\"merges\":[]},\"decoder\":{\"type\":\"Fuse\"}}");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
+        FILE *f = fopen(path, "w");
+        assert_true(f != NULL && fputs(files[i].text, f) >= 0 && fclose(f) == 0);
+    }
+    struct set s = {.name = folder};
+    open_set(&s, folder);
+    const struct brig_vocab *v = brig_folder_vocab(s.folder);
+    assert_int_equal(v->n_tokens, 5);
+    assert_int_equal(v->bos, 0);
+    assert_int_equal(v->eos, 1);
+    assert_int_equal(v->pad, 4);
+    assert_true(v->add_bos && !v->add_eos);
+    assert_true(brig_str_eq(v->chat_template, "D"));
+    assert_true(brig_tokenizer_is_end(s.t, 1) && brig_tokenizer_is_end(s.t, 2) &&
+                brig_tokenizer_is_end(s.t, 3));
+    assert_false(brig_tokenizer_is_end(s.t, 0) || brig_tokenizer_is_end(s.t, 4));
+    close_set(&s);
+    snprintf(path, sizeof path, "%s/chat_template.jinja", folder);
+    FILE *f = fopen(path, "w");
+    assert_true(f != NULL && fputs("J", f) >= 0 && fclose(f) == 0);
+    open_set(&s, file);
+    assert_true(brig_str_eq(brig_folder_vocab(s.folder)->chat_template, "J"));
+    close_set(&s);
+    unlink(path);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct brig_folder *bad = NULL;
+        struct brig_fail fail = {0};
+        snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
+        FILE *w = fopen(path, "w");
+        assert_true(w != NULL && fputs("{\"bos_token\":7", w) >= 0 && fclose(w) == 0);
+        assert_true(brig_folder_open(&bad, folder, &fail) < 0);
+        assert_non_null(strstr(fail.text, files[i].name));
+        unlink(path);
+    }
+    remove_folder(folder, file);
+}
+
+/* A unigram vocabulary as GGUF states it: no steps, spaces as SentencePiece has them. */
+#define STR(s)                                                                                               \
+    {                                                                                                        \
+        (s), sizeof(s) - 1                                                                                   \
+    }
+#define SPACE "\xe2\x96\x81"
+
+static void check_unigram(const struct brig_vocab *v, const char *text, const uint32_t *want, size_t n,
+                          const char *back)
+{
+    struct brig_tokenizer *t;
+    struct brig_ids ids = {0};
+    struct brig_buf out = {0};
+    assert_int_equal(brig_tokenizer_new(&t, v, NULL, NULL), 0);
+    assert_int_equal(brig_tokenizer_encode(t, text, strlen(text), SPECIAL | BRIG_ENCODE_BOS, &ids, NULL), 0);
+    if (ids.n != n || memcmp(ids.v, want, n * sizeof *want) != 0) {
+        for (size_t k = 0; k < ids.n; k++)
+            print_error(" %u", ids.v[k]);
+        fail_msg("are the ids of '%s'", text);
+    }
+    assert_int_equal(brig_tokenizer_decode(t, ids.v, ids.n, false, &out, NULL), 0);
+    assert_string_equal(out.data != NULL ? out.data : "", back);
+    brig_buf_release(&out);
+    brig_ids_release(&ids);
+    brig_tokenizer_free(t);
+}
+
+static void unigram_without_rules(void **state)
+{
+    (void)state;
+    static const struct brig_str tokens[] = {STR("<unk>"), STR(SPACE),     STR("a"),   STR("b"),
+                                             STR("ab"),    STR(SPACE "a"), STR("</s>")};
+    static const int32_t types[] = {2, 1, 1, 1, 1, 1, 3};
+    static const float scores[] = {0, -3, -2, -2, -3, -5, 0};
+    struct brig_vocab v = {.model = STR("t5"),
+                           .n_tokens = 7,
+                           .tokens = tokens,
+                           .types = types,
+                           .scores = scores,
+                           .bos = -1,
+                           .eos = 6,
+                           .eot = -1,
+                           .pad = -1,
+                           .unk = 0,
+                           .add_eos = true,
+                           .add_space_prefix = true};
+    check_unigram(&v, "ab", (uint32_t[]){1, 4, 6}, 3, "ab");      /* -3 - 3 before -5 - 2 */
+    check_unigram(&v, "b a", (uint32_t[]){1, 3, 5, 6}, 4, "b a"); /* a tie: the way that was found first */
+    check_unigram(&v, "  b", (uint32_t[]){1, 1, 1, 3, 6}, 5, "  b");
+    check_unigram(&v, "ab</s>", (uint32_t[]){1, 4, 6, 6}, 4, "ab");
+    check_unigram(&v, "bxxb", (uint32_t[]){1, 3, 0, 3, 6}, 5, "b<unk>b"); /* unknown neighbours are one */
+    v.remove_extra_spaces = true;
+    check_unigram(&v, "  b  b ", (uint32_t[]){1, 3, 1, 3, 6}, 5, "b b");
+    check_unigram(&v, "   ", (uint32_t[]){6}, 1, "");
+    struct brig_tokenizer *t;
+    struct brig_fail fail = {0};
+    v.has_charsmap = true;
+    assert_int_equal(brig_tokenizer_new(&t, &v, NULL, &fail), -BRIG_EUNSUPPORTED);
+    assert_non_null(strstr(fail.text, "precompiled_charsmap"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fixtures_give_their_ids),
-        cmocka_unit_test(every_step_is_the_library_s),
+        cmocka_unit_test(fixtures_give_their_ids), cmocka_unit_test(every_step_is_the_library_s),
+        cmocka_unit_test(damaged_files_are_named), cmocka_unit_test(deep_files_are_refused),
+        cmocka_unit_test(small_files_are_read),    cmocka_unit_test(unigram_without_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ static double weight(const struct brig_matrix *w, uint64_t row, uint64_t col)
         return half_at(b) * ((b[8 + i % 16] >> (i / 16 * 4) & 15) + (b[4 + i / 8] >> i % 8 & 1) * 16) +
                half_at(b + 2);
     default:
-        assert_in_range(w->type->block_elems, 16, 256);
+        assert_in_range(w->type->block_elems, 32, 256);
         w->type->dequant(b, block, w->type->block_elems);
         return (double)block[i];
     }

@@ -193,6 +193,136 @@ static void sequences_side_by_side(void **state)
     brig_model_close(m);
 }
 
+/* ---- words of the description, by changing one and looking at what must not or must change ---- */
+
+static void window_all(struct brig_model *m, uint32_t window, bool every)
+{
+    m->desc.window = window;
+    for (uint32_t i = 0; i < m->desc.n_layers; i++)
+        m->desc.layer_flags[i] = every || i == 0 ? BRIG_LAYER_WINDOWED : 0;
+}
+
+static float *logits_here(const struct brig_model *m, const struct reference *ref, uint32_t batch)
+{
+    return logits_of(m, ref->prompt, ref->n_prompt, usual(NULL, 2), batch, NULL, 0);
+}
+
+static bool same(const float *a, const float *b, size_t n)
+{
+    return memcmp(a, b, n * sizeof *a) == 0;
+}
+
+/* A window that reaches back to position 0 is none; one position less changes the last row and only it. With
+ * one windowed layer of a window w, rows before position w are untouched. */
+static void windows_hide_what_is_before_them(void **state)
+{
+    (void)state;
+    struct brig_model *m = open_fixture("q8_0");
+    struct reference ref;
+    read_reference(&ref, "q8_0", m->desc.vocab);
+    size_t vocab = m->desc.vocab, n = ref.n_prompt;
+    float *want = logits_here(m, &ref, ref.n_prompt);
+    for (uint32_t w = 1; w <= n; w += w < 3 || w + 1 == n ? 1 : (uint32_t)n - 4) {
+        window_all(m, w, false);
+        float *got = logits_here(m, &ref, ref.n_prompt), *singly = logits_here(m, &ref, 1);
+        assert_same_bits(singly, got, n * vocab);
+        assert_same_bits(got, want, (w < n ? w : n) * vocab);
+        for (size_t row = w; row < n; row++)
+            assert_false(same(got + row * vocab, want + row * vocab, vocab));
+        brig_free(got);
+        brig_free(singly);
+    }
+    window_all(m, (uint32_t)n, true);
+    float *all = logits_here(m, &ref, 5);
+    assert_same_bits(all, want, n * vocab);
+    brig_free(all);
+    brig_free(want);
+    brig_free(ref.logits);
+    brig_model_close(m);
+}
+
+/* What a row depends on reaches back window - 1 rows a layer and not one row more: those before may be NaN.
+ */
+static void nothing_before_a_window_is_read(void **state)
+{
+    (void)state;
+    struct brig_model *m = open_fixture("f16");
+    struct reference ref;
+    struct rig g;
+    read_reference(&ref, "f16", m->desc.vocab);
+    window_all(m, 3, true);
+    uint32_t n = ref.n_prompt, hidden = m->desc.hidden, reach = 2 * m->desc.n_layers;
+    assert_in_range(n, reach + 2, 64);
+    uint32_t broken = n - 1 - reach;
+    float *h = brig_alloc((size_t)n * hidden, sizeof *h);
+    embed(m, ref.prompt, n, h);
+    rig_open(&g, m, whole(m), usual(NULL, 1));
+    for (size_t i = 0; i < (size_t)broken * hidden; i++)
+        h[i] = NAN;
+    const struct brig_run run = {0, 0, n};
+    rig_run(&g, h, &run, 1);
+    for (uint32_t i = 0; i < hidden; i++) {
+        assert_false(isnan(h[(size_t)(n - 1) * hidden + i]));
+        assert_true(isnan(h[(size_t)(n - 2) * hidden + i]));
+    }
+    rig_close(&g);
+    brig_free(h);
+    brig_free(ref.logits);
+    brig_model_close(m);
+}
+
+static void set_factors(struct brig_model *m, float usual_factor, float long_factor, uint32_t long_from)
+{
+    m->desc.n_rope_factors = m->desc.rope_dims / 2;
+    m->desc.rope_long_from = long_from;
+    for (uint32_t i = 0; i < m->desc.n_rope_factors; i++) {
+        m->desc.rope_factors[i] = usual_factor;
+        m->desc.rope_long_factors[i] = long_factor;
+    }
+}
+
+/* The run's context (64 here) chooses the factors; factors of 2 are positions divided by 2; windowed layers
+ * with a base of their own turn without all that. */
+static void rotary_tables(void **state)
+{
+    (void)state;
+    struct brig_model *m = open_fixture("q4_0");
+    struct reference ref;
+    read_reference(&ref, "q4_0", m->desc.vocab);
+    size_t n = (size_t)ref.n_prompt * m->desc.vocab;
+    float *plain = logits_here(m, &ref, 7);
+    m->desc.rope_linear = 2.0f;
+    float *halved = logits_here(m, &ref, 7);
+    assert_false(same(plain, halved, n));
+    m->desc.rope_linear = 1.0f;
+    const struct {
+        float usual_factor, long_factor;
+        uint32_t long_from;
+        const float *want;
+    } rows[] = {
+        {1, 2, 64, plain}, {1, 2, 63, halved}, {2, 1, 64, halved}, {2, 1, 63, plain}, {2, 1, 0, halved}};
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        set_factors(m, rows[i].usual_factor, rows[i].long_factor, rows[i].long_from);
+        float *got = logits_here(m, &ref, 7);
+        assert_same_bits(got, rows[i].want, n);
+        brig_free(got);
+    }
+    window_all(m, 64, true);
+    m->desc.rope_windowed_base = m->desc.rope_base;
+    m->desc.rope_mscale = m->desc.rope_linear = 3.0f;
+    float *own = logits_here(m, &ref, 7);
+    assert_same_bits(own, plain, n);
+    m->desc.rope_windowed_base = 0.0f;
+    float *scaled = logits_here(m, &ref, 7);
+    assert_false(same(scaled, plain, n));
+    brig_free(own);
+    brig_free(scaled);
+    brig_free(plain);
+    brig_free(halved);
+    brig_free(ref.logits);
+    brig_model_close(m);
+}
+
 static void top_is_in_order(void **state)
 {
     (void)state;
@@ -247,6 +377,9 @@ int main(void)
         cmocka_unit_test(every_kernel_gives_the_same_bits),
         cmocka_unit_test(quantised_activations_keep_the_ids_of_f16),
         cmocka_unit_test(sequences_side_by_side),
+        cmocka_unit_test(windows_hide_what_is_before_them),
+        cmocka_unit_test(nothing_before_a_window_is_read),
+        cmocka_unit_test(rotary_tables),
         cmocka_unit_test(top_is_in_order),
         cmocka_unit_test(a_token_allocates_nothing),
     };
