@@ -6,25 +6,9 @@
 
 #include "shard/kernels/panel.h"
 
-/* Chains of panel.h, 8 rows. */
+/* The integer chains of panel.h, 8 rows. */
 void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
                          unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
-void brig_avx2_chain_float(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
-                           unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
-
-/* Chains over n_cols vectors of weights, one a column. */
-void brig_avx2_columns(const __m256 *w, const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
-                       unsigned n_cols, float *acc);
-/* Of a packed matrix (panel.h). */
-void brig_avx2_chain_packed(const struct brig_packed *p, uint64_t row, const struct brig_act *x, size_t first,
-                            unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
-
-void brig_avx2_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                         uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
-                         float *out);
-
-/* brig_expf in 8 lanes. */
-__m256 brig_avx2_exp(__m256 x);
 
 /* 16 bytes of two rows. */
 static inline __m256i brig_avx2_pair(const uint8_t *low, const uint8_t *high)

@@ -7,27 +7,9 @@
 
 #include "shard/kernels/panel.h"
 
-/* Chains of panel.h, 16 rows. */
+/* The integer chains of panel.h, 16 rows. */
 void brig_avx512_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
                            unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
-void brig_avx512_chain_float(enum brig_type_id id, struct brig_panel p, const struct brig_act *x,
-                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
-
-/* Chains over n_cols vectors of weights, one a column. */
-void brig_avx512_columns(const __m512 *w, const struct brig_act *x, size_t first, unsigned n_tokens,
-                         size_t col, unsigned n_cols, float *acc);
-/* Of a packed matrix (panel.h). */
-void brig_avx512_chain_packed(const struct brig_packed *p, uint64_t row, const struct brig_act *x,
-                              size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
-
-void brig_avx512_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                           uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
-                           float *out);
-
-/* brig_expf in 16 lanes. */
-__m512 brig_avx512_exp(__m512 x);
-/* brig_tree_sum of the 16 lanes. */
-float brig_avx512_tree(__m512 v);
 
 /* 16 bytes from each address, in the four 128-bit lanes. */
 static inline __m512i brig_avx512_quad(const uint8_t *p0, const uint8_t *p4, const uint8_t *p8,

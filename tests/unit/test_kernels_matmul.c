@@ -3,6 +3,7 @@
  * scalar one bit for bit. Weights and activations end where a page ends, and the next page faults.
  */
 #include "tests/unit/blocks_util.h"
+#include "tests/unit/kernels_util.h"
 
 #include <math.h>
 
