@@ -348,6 +348,10 @@ FAILURES = r"""
 {{ '%s %s' % 'x' }}
 {{ '%s' % (1, 2) }}
 {{ '%q' % 1 }}
+{{ 'x' % undefd }}
+{{ 'x' % 1 }}
+{{ 5|reverse }}
+{{ none|reverse }}
 {{ '%' % 1 }}
 {{ '{}'.format() }}
 {{ '{'.format() }}
