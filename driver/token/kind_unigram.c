@@ -133,11 +133,17 @@ static const struct brig_steps *steps_of(const struct brig_vocab *v, struct brig
 {
     if (v->rules != NULL)
         return &v->rules->pre;
+    if (v->remove_extra_spaces) {
+        gguf->v[gguf->n++] =
+            (struct brig_step){.kind = BRIG_STEP_REPLACE, .regex = true, .pattern = {"\\A +| +\\z", 9}};
+        gguf->v[gguf->n++] = (struct brig_step){
+            .kind = BRIG_STEP_REPLACE, .regex = true, .pattern = {" {2,}", 5}, .content = {" ", 1}};
+    }
     gguf->v[gguf->n++] = (struct brig_step){
         .kind = BRIG_STEP_REPLACE, .pattern = {" ", 1}, .content = {BRIG_SPACE, BRIG_SPACE_BYTES}};
     if (v->add_space_prefix)
         gguf->v[gguf->n++] =
-            (struct brig_step){.kind = BRIG_STEP_PREFIX, .content = {BRIG_SPACE, BRIG_SPACE_BYTES}};
+            (struct brig_step){.kind = BRIG_STEP_PREPEND, .content = {BRIG_SPACE, BRIG_SPACE_BYTES}};
     return gguf;
 }
 
@@ -151,6 +157,10 @@ static int unigram_open(void **ret_state, const struct brig_vocab *vocab, const 
     if (vocab->rules == NULL && vocab->scores == NULL)
         return brig_fail_set(fail, BRIG_EFORMAT,
                              "the tokenizer has no scores (tokenizer.ggml.scores), which unigram needs");
+    if (vocab->rules == NULL && vocab->has_charsmap)
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
+                             "tokenizer.ggml.precompiled_charsmap is not supported: text would become other "
+                             "tokens than the model was trained with");
     struct unigram *u = brig_alloc(1, sizeof *u);
     if (u == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a tokenizer");

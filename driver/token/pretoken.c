@@ -91,7 +91,7 @@ static int add_step(struct brig_pretoken *p, const struct brig_step *step, struc
     if (p->n == BRIG_MAX_STEPS)
         return brig_fail_set(fail, BRIG_ELIMIT, "more than %u pre-tokenizers in a row", BRIG_MAX_STEPS);
     p->v[p->n].step = *step;
-    if (step->kind != BRIG_STEP_PREFIX) {
+    if (step->kind != BRIG_STEP_PREFIX && step->kind != BRIG_STEP_PREPEND) {
         int r = brig_pattern_new(&p->v[p->n].pattern, step->pattern, step->regex, fail);
         if (r < 0)
             return r;
@@ -238,7 +238,8 @@ static int prefix(const struct walk *w, unsigned level, const char *text, size_t
     const struct brig_step *s = &w->p->v[level].step;
     struct brig_buf *b = &w->p->v[level].text;
     struct brig_str c = s->content;
-    if ((s->first && !at_start) || (n >= c.len && memcmp(text, c.ptr, c.len) == 0))
+    bool there = s->kind == BRIG_STEP_PREFIX && n >= c.len && memcmp(text, c.ptr, c.len) == 0;
+    if ((s->first && !at_start) || there)
         return walk(w, level + 1, text, n, at_start);
     brig_buf_clear(b);
     if (brig_buf_add(b, c.ptr, c.len) < 0 || brig_buf_add(b, text, n) < 0)
@@ -255,7 +256,7 @@ static int walk(const struct walk *w, unsigned level, const char *text, size_t n
         return w->fn(w->ctx, text, n, w->fail);
     if (p->v[level].step.kind == BRIG_STEP_SPLIT)
         return split(w, level, text, n, at_start);
-    if (p->v[level].step.kind == BRIG_STEP_PREFIX)
+    if (p->v[level].step.kind == BRIG_STEP_PREFIX || p->v[level].step.kind == BRIG_STEP_PREPEND)
         return prefix(w, level, text, n, at_start);
     struct brig_buf *b = &p->v[level].text;
     int r = brig_replace(p->v[level].pattern, p->v[level].step.content, text, n, b, w->fail);

@@ -15,7 +15,8 @@ struct brig_pretoken;
 
 /* kind: a row of the table; anything else fails and lists the rows. */
 int brig_pretoken_new(struct brig_pretoken **ret, struct brig_str kind, struct brig_fail *fail);
-/* The steps SPLIT, PREFIX and REPLACE; the strings in them are borrowed. BYTES is left to the kind. */
+/* The steps SPLIT, PREFIX, PREPEND and REPLACE; the strings in them are borrowed. BYTES is left to the kind.
+ */
 int brig_pretoken_from_steps(struct brig_pretoken **ret, const struct brig_steps *steps,
                              struct brig_fail *fail);
 void brig_pretoken_free(struct brig_pretoken *p); /* NULL allowed */

@@ -146,5 +146,7 @@ int brig_gguf_read_vocab(struct brig_gguf *g, struct brig_model *m, struct brig_
     brig_meta_bool(meta, "tokenizer.ggml.add_eos_token", &v->add_eos);
     v->add_space_prefix = true;
     brig_meta_bool(meta, "tokenizer.ggml.add_space_prefix", &v->add_space_prefix);
+    brig_meta_bool(meta, "tokenizer.ggml.remove_extra_whitespaces", &v->remove_extra_spaces);
+    v->has_charsmap = brig_meta_find(meta, "tokenizer.ggml.precompiled_charsmap") != NULL;
     return 0;
 }

@@ -80,7 +80,7 @@ uint64_t brig_gguf_put_str(struct brig_gguf_writer *w, const char *key, struct b
 
 static void put_whole(struct brig_gguf_writer *w, const struct brig_meta_entry *e)
 {
-    uint32_t u32 = (uint32_t)e->u64;
+    uint32_t u32 = (uint32_t)e->u64; /* both members have 64 bits: either may be read */
     int32_t i32 = (int32_t)e->i64;
     if (e->kind == BRIG_META_U64 && e->u64 == u32)
         put(w, e->key, BRIG_GGUF_U32, &u32, sizeof u32);
@@ -94,16 +94,18 @@ static void put_whole(struct brig_gguf_writer *w, const struct brig_meta_entry *
 
 static void put_entry(struct brig_gguf_writer *w, const struct brig_meta_entry *e)
 {
-    float f32 = (float)e->f64;
-    uint8_t b = e->b;
+    float f32;
+    uint8_t b;
     switch (e->kind) {
     case BRIG_META_F32:
+        f32 = (float)e->f64;
         put(w, e->key, BRIG_GGUF_F32, &f32, sizeof f32);
         break;
     case BRIG_META_F64:
         put(w, e->key, BRIG_GGUF_F64, &e->f64, sizeof e->f64);
         break;
     case BRIG_META_BOOL:
+        b = e->b;
         put(w, e->key, BRIG_GGUF_BOOL, &b, sizeof b);
         break;
     case BRIG_META_STR:

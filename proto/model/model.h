@@ -64,12 +64,18 @@ struct brig_vocab {
     const uint32_t *ends;
     bool add_bos, add_eos;
     bool add_space_prefix;          /* SentencePiece: a space before the text; true when not stated */
+    bool remove_extra_spaces;       /* SentencePiece: none at the ends of a text, one between words */
+    bool has_charsmap;              /* SentencePiece: characters are mapped by a table that is not read */
     struct brig_str chat_template;  /* len 0: none */
     const struct brig_rules *rules; /* the steps that a tokenizer.json states (driver/token/rules.h); NULL
                                        for GGUF, whose kinds have theirs */
 };
 
 struct brig_part_names;
+
+/* A bundle of a model in the hub's layout (hub_layout) says so in general.architecture too, before the
+ * family. */
+#define BRIG_HUB_ARCH_PREFIX "brigade-"
 
 struct brig_model {
     const char *path;     /* as opened */

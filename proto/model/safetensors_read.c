@@ -186,7 +186,7 @@ static int read_entries(const struct header *h, json_t *root)
         if (r < 0)
             return r;
     }
-    return check_overlaps(h, h->s->tensors + first, h->s->n - first);
+    return h->s->n == first ? 0 : check_overlaps(h, h->s->tensors + first, h->s->n - first);
 }
 
 bool brig_st_probe(const uint8_t *head, size_t n)

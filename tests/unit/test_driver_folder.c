@@ -399,12 +399,73 @@ static void small_files_are_read(void **state)
     remove_folder(folder, file);
 }
 
+/* A unigram vocabulary as GGUF states it: no steps, spaces as SentencePiece has them. */
+#define STR(s)                                                                                               \
+    {                                                                                                        \
+        (s), sizeof(s) - 1                                                                                   \
+    }
+#define SPACE "\xe2\x96\x81"
+
+static void check_unigram(const struct brig_vocab *v, const char *text, const uint32_t *want, size_t n,
+                          const char *back)
+{
+    struct brig_tokenizer *t;
+    struct brig_ids ids = {0};
+    struct brig_buf out = {0};
+    assert_int_equal(brig_tokenizer_new(&t, v, NULL, NULL), 0);
+    assert_int_equal(brig_tokenizer_encode(t, text, strlen(text), SPECIAL | BRIG_ENCODE_BOS, &ids, NULL), 0);
+    if (ids.n != n || memcmp(ids.v, want, n * sizeof *want) != 0) {
+        for (size_t k = 0; k < ids.n; k++)
+            print_error(" %u", ids.v[k]);
+        fail_msg("are the ids of '%s'", text);
+    }
+    assert_int_equal(brig_tokenizer_decode(t, ids.v, ids.n, false, &out, NULL), 0);
+    assert_string_equal(out.data != NULL ? out.data : "", back);
+    brig_buf_release(&out);
+    brig_ids_release(&ids);
+    brig_tokenizer_free(t);
+}
+
+static void unigram_without_rules(void **state)
+{
+    (void)state;
+    static const struct brig_str tokens[] = {STR("<unk>"), STR(SPACE),     STR("a"),   STR("b"),
+                                             STR("ab"),    STR(SPACE "a"), STR("</s>")};
+    static const int32_t types[] = {2, 1, 1, 1, 1, 1, 3};
+    static const float scores[] = {0, -3, -2, -2, -3, -5, 0};
+    struct brig_vocab v = {.model = STR("t5"),
+                           .n_tokens = 7,
+                           .tokens = tokens,
+                           .types = types,
+                           .scores = scores,
+                           .bos = -1,
+                           .eos = 6,
+                           .eot = -1,
+                           .pad = -1,
+                           .unk = 0,
+                           .add_eos = true,
+                           .add_space_prefix = true};
+    check_unigram(&v, "ab", (uint32_t[]){1, 4, 6}, 3, "ab");      /* -3 - 3 before -5 - 2 */
+    check_unigram(&v, "b a", (uint32_t[]){1, 3, 5, 6}, 4, "b a"); /* a tie: the way that was found first */
+    check_unigram(&v, "  b", (uint32_t[]){1, 1, 1, 3, 6}, 5, "  b");
+    check_unigram(&v, "ab</s>", (uint32_t[]){1, 4, 6, 6}, 4, "ab");
+    check_unigram(&v, "bxxb", (uint32_t[]){1, 3, 0, 3, 6}, 5, "b<unk>b"); /* unknown neighbours are one */
+    v.remove_extra_spaces = true;
+    check_unigram(&v, "  b  b ", (uint32_t[]){1, 3, 1, 3, 6}, 5, "b b");
+    check_unigram(&v, "   ", (uint32_t[]){6}, 1, "");
+    struct brig_tokenizer *t;
+    struct brig_fail fail = {0};
+    v.has_charsmap = true;
+    assert_int_equal(brig_tokenizer_new(&t, &v, NULL, &fail), -BRIG_EUNSUPPORTED);
+    assert_non_null(strstr(fail.text, "precompiled_charsmap"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixtures_give_their_ids), cmocka_unit_test(every_step_is_the_library_s),
         cmocka_unit_test(damaged_files_are_named), cmocka_unit_test(deep_files_are_refused),
-        cmocka_unit_test(small_files_are_read),
+        cmocka_unit_test(small_files_are_read),    cmocka_unit_test(unigram_without_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
