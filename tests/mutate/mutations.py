@@ -69,7 +69,7 @@ MUTATIONS = [
     ("shard/block/attention.c", "windowed ? b->desc->window : UINT32_MAX", "UINT32_MAX", "no window", "parity mistral"),
     ("shard/block/attention.c", "b->row_pos[row] + 1, first", "b->row_pos[row] + 1 - (b->row_pos[row] > 0), first",
      "a row does not see itself"),
-    ("proto/model/family_gptneo.c", "d->attn_scale = 1.0f;", "d->attn_scale = 0.25f;", "scores of GPT-Neo are scaled",
+    ("proto/model/hub_archs.c", ".query_scalar = 1,", ".query_scalar = 0,", "scores of GPT-Neo are scaled",
      "parity gptneo"),
     ("proto/model/family_keys.c", 'return get_f32(k, "brigade.attn_scale", BRIG_OPTIONAL, &d->attn_scale);',
      "return 0;", "the scale of scores is not read", "parity gemma3_linear"),
@@ -133,7 +133,7 @@ MUTATIONS = [
      "for (uint32_t c = n_cols; c-- > 0;) /* starts[g]", "GPTQ: columns of a group are visited backwards", "unit test_kernels_packed"),
     # order of additions and ties: below every tolerance, so bits are held
     ("shard/kernels/scalar.c", "uint32_t left = n / 2 + n % 2;", "uint32_t left = n / 2;",
-     "the tree leans the other way", "unit test_kernels_vector"),
+     "the tree leans the other way", "unit test_kernels_matmul"),
     ("shard/kernels/scalar.c", "    return a + brig_tree_sum(v + left, n - left);",
      "    for (uint32_t i = left; i < n; i++)\n        a += v[i];\n    return a;", "no tree on the right",
      "unit test_kernels_vector"),
