@@ -69,7 +69,7 @@ MUTATIONS = [
     ("shard/block/attention.c", "windowed ? b->desc->window : UINT32_MAX", "UINT32_MAX", "no window", "parity mistral"),
     ("shard/block/attention.c", "b->row_pos[row] + 1, first", "b->row_pos[row] + 1 - (b->row_pos[row] > 0), first",
      "a row does not see itself"),
-    ("proto/model/hub_archs.c", ".query_scalar = 1,", ".query_scalar = 0,", "scores of GPT-Neo are scaled",
+    ("proto/model/hub_archs.c", ".query_scalar = 1,", ".query_scalar = 8,", "scores of GPT-Neo are scaled",
      "parity gptneo"),
     ("proto/model/family_keys.c", 'return get_f32(k, "brigade.attn_scale", BRIG_OPTIONAL, &d->attn_scale);',
      "return 0;", "the scale of scores is not read", "parity gemma3_linear"),
