@@ -48,7 +48,7 @@ struct brig_settings {
     const char *pre, *ids, *hidden, *messages;
     /* pack */
     const struct brig_type *quant, *head_quant; /* NULL: as stored; as quant */
-    bool requantize;
+    bool requantize, interleave;
     /* bench */
     const char *bench_modes, *bench_shards, *bench_json;
     uint64_t bench_prompt, bench_generate, bench_repeat;

@@ -30,7 +30,7 @@ static bool skip_key(struct brig_str key, const void *arg)
     for (unsigned i = 0; i < sizeof own / sizeof *own; i++)
         if (brig_str_eq(key, own[i]))
             return true;
-    bool other_types = r->quant != NULL || r->head_quant != NULL;
+    bool other_types = r->quant != NULL || r->head_quant != NULL || r->interleave;
     return starts_with(key, "split.") || (other_types && brig_str_eq(key, "general.file_type"));
 }
 
