@@ -30,6 +30,6 @@ const struct brig_link *brig_link_for(const char *url, struct brig_fail *fail)
 
 void brig_link_fini(void)
 {
-    brig_nng_forget();
+    brig_link_forget();
     nng_fini();
 }
