@@ -166,6 +166,7 @@ static void nng_tx_close(struct brig_tx *tx)
 const struct brig_link brig_link_nng = {
     .name = "nng",
     .help = "NNG sockets: ipc, abstract, tcp, inproc",
+    .prefix = "",
     .speaks = nng_speaks,
     .listen = nng_listen_frames,
     .dial = nng_dial_frames,

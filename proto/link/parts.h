@@ -18,6 +18,8 @@ enum brig_scheme {
     BRIG_SCHEME_COUNT
 };
 
+#define BRIG_URL_SHM "shm+"
+
 struct brig_url {
     enum brig_scheme scheme;
     bool shm; /* "shm+" before a local address: frames go through shared memory, and this is where it is
@@ -31,7 +33,7 @@ struct brig_url {
 };
 
 int brig_url_parse(struct brig_url *ret, const char *url, struct brig_fail *fail);
-/* The address without "shm+". */
+/* The address without BRIG_URL_SHM. */
 const char *brig_url_without_shm(const char *url);
 /* Peers on this machine, whose user the kernel tells. */
 bool brig_url_is_local(const struct brig_url *u);

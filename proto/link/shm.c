@@ -19,9 +19,10 @@
 #include "proto/link/ring.h"
 
 #define ANSWER_MS 300u /* how long the first frame waits for the answer to an offer */
-#define LOOK_MS   50u   /* how soon a sender that waits for room learns of the receiver's end */
-#define LATE_MS   1000u /* how long a frame that was announced may still come after its connection has ended \
-                         */
+#define LOOK_MS   50u  /* how soon a sender that waits for room learns of the receiver's end */
+#define LATE_MS                                                                                              \
+    1000u /* how long a frame that was announced may still come after its connection has ended               \
+           */
 
 /* The message of an offer. No frame begins with these letters. */
 struct offer {
@@ -440,6 +441,7 @@ static void shm_tx_close(struct brig_tx *tx)
 const struct brig_link brig_link_shm = {
     .name = "shm",
     .help = "shared memory between processes of one machine, offered at ipc and abstract addresses",
+    .prefix = BRIG_URL_SHM,
     .speaks = shm_speaks,
     .listen = shm_listen,
     .dial = shm_dial,

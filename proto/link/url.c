@@ -11,8 +11,6 @@
 
 #include "proto/base/parse.h"
 
-#define SHM "shm+"
-
 static const char *const schemes[BRIG_SCHEME_COUNT] = {
     [BRIG_SCHEME_IPC] = "ipc",
     [BRIG_SCHEME_ABSTRACT] = "abstract",
@@ -27,7 +25,7 @@ bool brig_url_is_local(const struct brig_url *u)
 
 const char *brig_url_without_shm(const char *url)
 {
-    return strncmp(url, SHM, strlen(SHM)) == 0 ? url + strlen(SHM) : url;
+    return strncmp(url, BRIG_URL_SHM, strlen(BRIG_URL_SHM)) == 0 ? url + strlen(BRIG_URL_SHM) : url;
 }
 
 static int find_scheme(const char *url, const char **rest, struct brig_fail *fail)
