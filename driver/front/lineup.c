@@ -123,6 +123,7 @@ int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need
                                   .mode = s->mode,
                                   .threads = (unsigned)s->threads,
                                   .link = s->link,
+                                  .hold = s->hold,
                                   .exact = s->exact,
                                   .kv_f32 = s->kv_f32,
                                   .ctx = ctx,

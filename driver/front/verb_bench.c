@@ -146,6 +146,7 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
                                 .embed = l->embed,
                                 .threads = (unsigned)s->threads,
                                 .link = s->link,
+                                .hold = s->hold,
                                 .exact = s->exact,
                                 .kv_f32 = s->kv_f32,
                                 .timeout_ms = s->timeout_ms,

@@ -182,7 +182,9 @@ int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct bri
                    struct brig_fail *fail)
 {
     struct brig_fail unused;
+    int hold = l->opts.hold ? brig_hold_begin() : -1;
     int r = run_pass(l, pass, fail != NULL ? fail : &unused);
+    brig_hold_end(hold);
     if (r < 0) {
         drop_started(l);
         return brig_line_verdict(l, r, fail);
