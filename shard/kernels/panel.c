@@ -7,7 +7,11 @@
  */
 #include "shard/kernels/panel.h"
 
+#include "proto/model/r16.h"
 #include "shard/kernels/scalar.h"
+
+/* How far before its use an interleaved matrix is fetched: it is one stream, panel after panel. */
+enum { AHEAD_BYTES = 8192 };
 
 /* One panel (or several) times up to BRIG_PANEL_TOKENS rows of x. */
 struct job {
@@ -104,11 +108,26 @@ static void chains_packed(const struct job *j, size_t col, unsigned n_cols, floa
         chain_packed(j, k, col, n_cols, acc + (size_t)k * j->n_tokens * j->ops->rows);
 }
 
+/* An interleaved matrix: bytes of columns before this one lie 16 rows deep. */
+static void chain_r16(const struct job *j, size_t col, unsigned n_cols, float *acc)
+{
+    const uint8_t *blocks = brig_r16_block(j->w->type, j->w->data, j->w->row_bytes, j->row, col);
+    const uint8_t *end = (const uint8_t *)j->w->data + j->w->rows * j->w->row_bytes;
+    struct brig_panel_r16 p = {
+        .blocks = blocks,
+        .first_row = (unsigned)(j->row % BRIG_R16_ROWS),
+        .ahead = end - blocks > 2 * AHEAD_BYTES ? blocks + AHEAD_BYTES : blocks,
+    };
+    brig_panel_r16_fn fn = j->integer ? j->ops->r16_integer : j->ops->r16_floats;
+    fn(j->w->type->id, p, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
+}
+
 static void unit(const struct job *j, uint64_t number, float *acc)
 {
     const struct brig_type *type = j->w->type;
     bool packed = j->w->packed != NULL;
-    bool dequantise = !packed && !j->integer && !brig_panel_unpacks(type->id);
+    bool r16 = type->native != NULL;
+    bool dequantise = !packed && !r16 && !j->integer && !brig_panel_unpacks(type->id);
     size_t step = dequantise   ? BRIG_PANEL_BLOCK_MAX
                   : j->integer ? BRIG_PANEL_CHUNK_INT
                                : BRIG_PANEL_CHUNK_FLOAT;
@@ -120,7 +139,9 @@ static void unit(const struct job *j, uint64_t number, float *acc)
         size_t bytes = n / type->block_elems * type->block_bytes;
         const uint8_t *chunk = j->rows + col / type->block_elems * type->block_bytes;
         bool whole = type->block_elems > 1 || bytes % 16 == 0;
-        if (packed) {
+        if (r16) {
+            chain_r16(j, col, (unsigned)n, acc);
+        } else if (packed) {
             chains_packed(j, col, (unsigned)n, acc);
         } else if (dequantise) {
             chain_dequantised(j, chunk, col, (unsigned)n, acc);
@@ -186,7 +207,8 @@ static unsigned panels_together(const struct brig_panel_ops *ops, const struct b
 void brig_panel_matmul(const struct brig_panel_ops *ops, const struct brig_matrix *w, uint64_t row_begin,
                        uint64_t row_end, const struct brig_act *x, float *y, size_t y_stride)
 {
-    if (w->row_bytes > INT32_MAX / BRIG_PANEL_ROWS) { /* offsets of a panel's rows are 32 bits wide */
+    /* Offsets of a panel's rows are 32 bits wide. */
+    if (w->row_bytes > INT32_MAX / BRIG_PANEL_ROWS || (w->type->native != NULL && ops->r16_integer == NULL)) {
         brig_scalar_matmul(w, row_begin, row_end, x, y, y_stride);
         return;
     }

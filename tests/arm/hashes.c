@@ -9,12 +9,13 @@
 
 #include "proto/base/mem.h"
 #include "proto/base/real.h"
+#include "proto/model/r16.h"
 #include "shard/kernels/kernel.h"
 #include "shard/kernels/math.h"
 #include "tests/unit/blocks_util.h"
 
 #define MAX_COLS   1024u
-#define MAX_ROWS   40u
+#define MAX_ROWS   48u
 #define MAX_TOKENS 40u
 
 /* ---- hashing ---- */
@@ -92,6 +93,18 @@ static void fill_block(const struct brig_type *type, uint8_t *b, enum content co
         block_set_scales(type, b, scale, content == SUBNORMAL_SCALES ? min * 0x1p-14f : min);
 }
 
+static void fill_matrix(const struct brig_type *type, uint8_t *p, uint32_t rows, size_t row_bytes,
+                        enum content content)
+{
+    static uint8_t panel[16 * MAX_COLS * 2];
+    for (size_t i = 0; i < rows * row_bytes; i += type->block_bytes)
+        fill_block(brig_type_native(type), p + i, content);
+    for (size_t i = 0; i < rows * row_bytes && type->native != NULL; i += 16 * row_bytes) {
+        memcpy(panel, p + i, 16 * row_bytes);
+        brig_r16_join(type, panel, row_bytes, p + i);
+    }
+}
+
 /* Activations whose groups are ordinary, at the limit, all zero, subnormal, or not finite. */
 static void fill_group(float *x, enum content content)
 {
@@ -149,8 +162,9 @@ static void hash_products(const struct brig_kernel *k, const struct brig_type *t
     for (unsigned n = 0; n < 4 * CONTENTS; n++) {
         struct shape s = shapes[n % 4];
         size_t row_bytes = s.cols / type->block_elems * type->block_bytes;
-        for (size_t i = 0; i < s.rows * row_bytes; i += type->block_bytes)
-            fill_block(type, weights + i, n / 4);
+        if (type->native != NULL)
+            s.rows = (s.rows + 15) / 16 * 16;
+        fill_matrix(type, weights, s.rows, row_bytes, n / 4);
         struct brig_matrix w = {type, weights, s.rows, s.cols, row_bytes, s.unit, NULL};
         struct brig_act x = activations(k, s, integer, n / 4);
         product(k, &w, &x);
@@ -309,7 +323,7 @@ static void hash_types(void)
     uint8_t block[4096];
     for (unsigned i = 0; brig_type_at(i) != NULL; i++) {
         const struct brig_type *type = brig_type_at(i);
-        if (type->packing != NULL)
+        if (type->packing != NULL || type->native != NULL)
             continue;
         section();
         for (unsigned n = 0; n < 40; n++) {

@@ -5,6 +5,9 @@
 #ifndef BRIG_SHARD_KERNELS_VEC_BLOCKS_H
 #define BRIG_SHARD_KERNELS_VEC_BLOCKS_H
 
+#include <string.h>
+
+#include "proto/model/r16.h"
 #include "shard/kernels/vec/vec.h"
 
 /* 32 columns with one scale, and a minimum where the type has one (brig_panel_has_min). */
@@ -29,6 +32,7 @@ static inline int brig_block_offset(enum brig_type_id id)
     case BRIG_TYPE_Q4_0:
     case BRIG_TYPE_Q4_0_G16:
     case BRIG_TYPE_Q4_0_G64:
+    case BRIG_TYPE_Q4_0_R16:
         return 8;
     default:
         return 0;
@@ -200,6 +204,33 @@ static inline __attribute__((always_inline)) void brig_block_read_16(enum brig_t
         b[1].m = brig_vu_half(t[3] >> 16);
         brig_block_nibbles16(t[1], t[2], b[0].u);
         brig_block_nibbles16(rest[2], rest[3], b[1].u);
+    }
+}
+
+/* Bytes of a block of 16 rows of an interleaved type. */
+static inline unsigned brig_block_r16_bytes(enum brig_type_id id)
+{
+    return BRIG_R16_ROWS * (id == BRIG_TYPE_Q8_0_R16 ? 34 : id == BRIG_TYPE_Q4_1_R16 ? 20 : 18);
+}
+
+/* Of such a block the rows from first_row on. */
+static inline __attribute__((always_inline)) void
+brig_block_read_r16(enum brig_type_id id, const uint8_t *p, unsigned first_row, struct brig_block *b)
+{
+    b->d = b->m = brig_vf_load_f16(p + 2 * first_row);
+    p += 2 * BRIG_R16_ROWS;
+    if (brig_panel_has_min(id)) {
+        b->m = brig_vf_load_f16(p + 2 * first_row);
+        p += 2 * BRIG_R16_ROWS;
+    }
+    for (unsigned c = 0; c < (id == BRIG_TYPE_Q8_0_R16 ? 8 : 4); c++) {
+        brig_vu v;
+        memcpy(&v, p + 4 * (BRIG_R16_ROWS * c + first_row), sizeof v);
+        b->u[c] = v;
+        if (id == BRIG_TYPE_Q8_0_R16)
+            continue;
+        b->u[c] = v & BRIG_LOW_NIBBLES;
+        b->u[c + 4] = (v >> 4) & BRIG_LOW_NIBBLES;
     }
 }
 

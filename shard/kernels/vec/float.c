@@ -42,21 +42,37 @@ static void read_bf16(struct brig_panel p, unsigned n_cols, brig_vf *w)
 }
 
 /* As the types' own dequant: integer times scale, then plus minimum, each rounded. */
+static inline __attribute__((always_inline)) void widen(enum brig_type_id id, const struct brig_block *b,
+                                                        brig_vf *w)
+{
+    bool is_signed = id == BRIG_TYPE_Q8_0 || id == BRIG_TYPE_Q8_0_R16;
+    for (unsigned i = 0; i < 32; i++) {
+        unsigned at = 8 * (i % 4);
+        brig_vi v = is_signed ? (brig_vi)(b->u[i / 4] << (24 - at)) >> 24
+                              : (brig_vi)((b->u[i / 4] >> at) & 255u) - brig_block_offset(id);
+        w[i] = __builtin_convertvector(v, brig_vf) * b->d;
+        if (brig_panel_has_min(id))
+            w[i] += b->m;
+    }
+}
+
 static inline __attribute__((always_inline)) void
 read_blocks(enum brig_type_id id, unsigned block_bytes, struct brig_panel p, unsigned n_cols, brig_vf *w)
 {
-    for (unsigned g = 0; g < n_cols / 32; g++, w += 32) {
+    for (unsigned g = 0; g < n_cols / 32; g++) {
         struct brig_block b;
         brig_block_read(id, p.base + g * block_bytes, p.stride, &b);
-        for (unsigned i = 0; i < 32; i++) {
-            brig_vu bytes = b.u[i / 4];
-            unsigned at = 8 * (i % 4);
-            brig_vi v = id == BRIG_TYPE_Q8_0 ? (brig_vi)(bytes << (24 - at)) >> 24
-                                             : (brig_vi)((bytes >> at) & 255u) - brig_block_offset(id);
-            w[i] = __builtin_convertvector(v, brig_vf) * b.d;
-            if (brig_panel_has_min(id))
-                w[i] += b.m;
-        }
+        widen(id, &b, w + 32 * g);
+    }
+}
+
+static inline __attribute__((always_inline)) void read_r16(enum brig_type_id id, struct brig_panel_r16 p,
+                                                           unsigned n_cols, brig_vf *w)
+{
+    for (unsigned g = 0; g < n_cols / BRIG_R16_COLS; g++) {
+        struct brig_block b;
+        brig_block_read_r16(id, p.blocks + g * brig_block_r16_bytes(id), p.first_row, &b);
+        widen(id, &b, w + BRIG_R16_COLS * g);
     }
 }
 
@@ -124,5 +140,23 @@ void BRIG_ISA(chain_float)(enum brig_type_id id, struct brig_panel p, const stru
 {
     brig_vf w[BRIG_PANEL_CHUNK_FLOAT];
     read_weights(id, p, n_cols, w);
+    BRIG_ISA(columns)(w, x, first, n_tokens, col, n_cols, acc);
+}
+
+void BRIG_ISA(chain_r16_float)(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
+                               size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+{
+    brig_vf w[BRIG_PANEL_CHUNK_FLOAT];
+    switch (id) {
+    case BRIG_TYPE_Q4_0_R16:
+        read_r16(BRIG_TYPE_Q4_0_R16, p, n_cols, w);
+        break;
+    case BRIG_TYPE_Q4_1_R16:
+        read_r16(BRIG_TYPE_Q4_1_R16, p, n_cols, w);
+        break;
+    default:
+        read_r16(BRIG_TYPE_Q8_0_R16, p, n_cols, w);
+        break;
+    }
     BRIG_ISA(columns)(w, x, first, n_tokens, col, n_cols, acc);
 }

@@ -10,6 +10,8 @@ static void matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row
         .integer = BRIG_ISA(chain_int),
         .floats = BRIG_ISA(chain_float),
         .packed = BRIG_ISA(chain_packed),
+        .r16_integer = BRIG_ISA(chain_r16_int),
+        .r16_floats = BRIG_ISA(chain_r16_float),
     };
     brig_panel_matmul(&ops, w, row_begin, row_end, x, y, y_stride);
 }

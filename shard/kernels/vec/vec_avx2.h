@@ -63,9 +63,9 @@ static inline brig_vf brig_vf_keep_n(brig_vf kept, brig_vf v, size_t n)
     return _mm256_blendv_ps(kept, v, _mm256_castsi256_ps(brig_avx2_first(n)));
 }
 
-static inline brig_vf brig_vf_load_f16(const uint16_t *p)
+static inline brig_vf brig_vf_load_f16(const void *p)
 {
-    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
 }
 
 static inline brig_vf brig_vf_load_f16_n(const uint16_t *p, size_t n)

@@ -60,9 +60,9 @@ static inline brig_vf brig_vf_keep_n(brig_vf kept, brig_vf v, size_t n)
     return _mm512_mask_mov_ps(kept, brig_avx512_first(n), v);
 }
 
-static inline brig_vf brig_vf_load_f16(const uint16_t *p)
+static inline brig_vf brig_vf_load_f16(const void *p)
 {
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
 }
 
 static inline brig_vf brig_vf_load_f16_n(const uint16_t *p, size_t n)

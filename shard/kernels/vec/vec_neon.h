@@ -60,9 +60,11 @@ static inline brig_vf brig_vf_keep_n(brig_vf kept, brig_vf v, size_t n)
     return (brig_vf)vbslq_f32(below, (float32x4_t)v, (float32x4_t)kept);
 }
 
-static inline brig_vf brig_vf_load_f16(const uint16_t *p)
+static inline brig_vf brig_vf_load_f16(const void *p)
 {
-    return (brig_vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+    float16x4_t half;
+    memcpy(&half, p, sizeof half);
+    return (brig_vf)vcvt_f32_f16(half);
 }
 
 static inline brig_vf brig_vf_load_f16_n(const uint16_t *p, size_t n)
