@@ -98,45 +98,48 @@ static inline __attribute__((always_inline)) void tokens(enum brig_type_id id, c
     }
 }
 
-static inline __attribute__((always_inline)) void chain(enum brig_type_id id, struct brig_panel_r16 p,
-                                                        const struct brig_act *x, size_t first,
-                                                        unsigned n_tokens, size_t col, unsigned n_groups,
-                                                        float *acc)
+/* The rows' two halves, one after the other: the second finds in the cache what the first has read. */
+static inline __attribute__((always_inline)) void chain(enum brig_type_id id, const uint8_t *blocks,
+                                                        const uint8_t *ahead, const struct brig_act *x,
+                                                        size_t first, unsigned n_tokens, size_t col,
+                                                        unsigned n_groups, float *acc)
 {
     struct block s[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
-    for (unsigned g = 0; g < n_groups; g++) {
-        /* The other half of the rows finds what this one has fetched. */
-        for (unsigned i = 0; n_tokens == 1 && p.first_row == 0 && i < bytes_of(id); i += 64)
-            _mm_prefetch((const char *)p.ahead + g * bytes_of(id) + i, _MM_HINT_T1);
-        s[g] = read(id, p.blocks + g * bytes_of(id), p.first_row);
+    for (unsigned row = 0; row < BRIG_R16_ROWS; row += 8, acc += 8 * n_tokens) {
+        for (unsigned g = 0; g < n_groups; g++) {
+            for (unsigned i = 0; n_tokens == 1 && row == 0 && i < bytes_of(id); i += 64)
+                _mm_prefetch((const char *)ahead + g * bytes_of(id) + i, _MM_HINT_T1);
+            s[g] = read(id, blocks + g * bytes_of(id), row);
+        }
+        tokens(id, s, x, first, n_tokens, col, n_groups, acc);
     }
-    tokens(id, s, x, first, n_tokens, col, n_groups, acc);
 }
 
-void brig_avx2_chain_r16_int(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+void brig_avx2_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                             const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                             unsigned n_cols, float *acc)
 {
     unsigned n_groups = n_cols / BRIG_ACT_GROUP;
     switch (id) {
     case BRIG_TYPE_Q4_0_R16:
-        chain(BRIG_TYPE_Q4_0_R16, p, x, first, n_tokens, col, n_groups, acc);
+        chain(BRIG_TYPE_Q4_0_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     case BRIG_TYPE_Q4_1_R16:
-        chain(BRIG_TYPE_Q4_1_R16, p, x, first, n_tokens, col, n_groups, acc);
+        chain(BRIG_TYPE_Q4_1_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     default:
-        chain(BRIG_TYPE_Q8_0_R16, p, x, first, n_tokens, col, n_groups, acc);
+        chain(BRIG_TYPE_Q8_0_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     }
 }
 
 /* As the native types' own dequant: integer times scale, then plus minimum, each rounded. */
-static inline __attribute__((always_inline)) void unpack(enum brig_type_id id, struct brig_panel_r16 p,
-                                                         unsigned n_cols, __m256 *w)
+static inline __attribute__((always_inline)) void unpack(enum brig_type_id id, const uint8_t *blocks,
+                                                         unsigned row, unsigned n_cols, __m256 *w)
 {
     const __m256i zero = _mm256_set1_epi32(offset_of(id));
     for (unsigned g = 0; g < n_cols / BRIG_R16_COLS; g++) {
-        const struct block b = read(id, p.blocks + g * bytes_of(id), p.first_row);
+        const struct block b = read(id, blocks + g * bytes_of(id), row);
         for (unsigned i = 0; i < BRIG_R16_COLS; i++, w++) {
             /* Signed: a nibble's byte is below 128. */
             __m256i v = _mm256_srai_epi32(_mm256_slli_epi32(b.u[i / 4], 24 - 8 * (int)(i % 4)), 24);
@@ -147,20 +150,24 @@ static inline __attribute__((always_inline)) void unpack(enum brig_type_id id, s
     }
 }
 
-void brig_avx2_chain_r16_float(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                               size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+void brig_avx2_chain_r16_float(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                               const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                               unsigned n_cols, float *acc)
 {
     __m256 w[BRIG_PANEL_CHUNK_FLOAT];
-    switch (id) {
-    case BRIG_TYPE_Q4_0_R16:
-        unpack(BRIG_TYPE_Q4_0_R16, p, n_cols, w);
-        break;
-    case BRIG_TYPE_Q4_1_R16:
-        unpack(BRIG_TYPE_Q4_1_R16, p, n_cols, w);
-        break;
-    default:
-        unpack(BRIG_TYPE_Q8_0_R16, p, n_cols, w);
-        break;
+    (void)ahead;
+    for (unsigned row = 0; row < BRIG_R16_ROWS; row += 8, acc += 8 * n_tokens) {
+        switch (id) {
+        case BRIG_TYPE_Q4_0_R16:
+            unpack(BRIG_TYPE_Q4_0_R16, blocks, row, n_cols, w);
+            break;
+        case BRIG_TYPE_Q4_1_R16:
+            unpack(BRIG_TYPE_Q4_1_R16, blocks, row, n_cols, w);
+            break;
+        default:
+            unpack(BRIG_TYPE_Q8_0_R16, blocks, row, n_cols, w);
+            break;
+        }
+        brig_avx2_columns(w, x, first, n_tokens, col, n_cols, acc);
     }
-    brig_avx2_columns(w, x, first, n_tokens, col, n_cols, acc);
 }

@@ -11,7 +11,7 @@
 #include "shard/kernels/scalar.h"
 
 /* How far before its use an interleaved matrix is fetched: it is one stream, panel after panel. */
-enum { AHEAD_BYTES = 8192 };
+enum { AHEAD_BYTES = 16384 };
 
 /* One panel (or several) times up to BRIG_PANEL_TOKENS rows of x. */
 struct job {
@@ -20,7 +20,7 @@ struct job {
     const struct brig_act *x;
     uint64_t row;               /* number of the panel's first one */
     const uint8_t *rows, *next; /* next: of the panel that follows, or this one again */
-    unsigned n_panels;          /* 1 but for packed matrices, whose panels share what lies beside a line */
+    unsigned n_panels;          /* done together, see panels_together */
     unsigned n_rows;            /* of all panels: the last may have fewer than the others */
     unsigned n_tokens;
     size_t first_token;
@@ -108,18 +108,14 @@ static void chains_packed(const struct job *j, size_t col, unsigned n_cols, floa
         chain_packed(j, k, col, n_cols, acc + (size_t)k * j->n_tokens * j->ops->rows);
 }
 
-/* An interleaved matrix: bytes of columns before this one lie 16 rows deep. */
+/* 16 rows of an interleaved matrix. */
 static void chain_r16(const struct job *j, size_t col, unsigned n_cols, float *acc)
 {
     const uint8_t *blocks = brig_r16_block(j->w->type, j->w->data, j->w->row_bytes, j->row, col);
     const uint8_t *end = (const uint8_t *)j->w->data + j->w->rows * j->w->row_bytes;
-    struct brig_panel_r16 p = {
-        .blocks = blocks,
-        .first_row = (unsigned)(j->row % BRIG_R16_ROWS),
-        .ahead = end - blocks > 2 * AHEAD_BYTES ? blocks + AHEAD_BYTES : blocks,
-    };
+    const uint8_t *ahead = end - blocks > 2 * AHEAD_BYTES ? blocks + AHEAD_BYTES : blocks;
     brig_panel_r16_fn fn = j->integer ? j->ops->r16_integer : j->ops->r16_floats;
-    fn(j->w->type->id, p, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
+    fn(j->w->type->id, blocks, ahead, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
 }
 
 static void unit(const struct job *j, uint64_t number, float *acc)
@@ -193,11 +189,13 @@ static void panel(struct job *j, uint64_t n_units, float *y, size_t y_stride)
 }
 
 /* A column of a packed matrix lies side by side for many rows, and the next one far away: with few rows of x
- * several panels are done together, as many as the sums have room for. */
+ * several panels are done together, as many as the sums have room for. Of interleaved rows all 16 are. */
 static unsigned panels_together(const struct brig_panel_ops *ops, const struct brig_matrix *w,
                                 const struct brig_act *x)
 {
     size_t room = BRIG_PANEL_TOKENS * BRIG_PANEL_ROWS / ops->rows, most = PACKED_ROWS / ops->rows;
+    if (w->type->native != NULL)
+        return BRIG_R16_ROWS / ops->rows;
     if (w->packed == NULL || x->n_rows > room)
         return 1;
     size_t n = x->n_rows > 0 ? room / x->n_rows : 1;
