@@ -1,15 +1,20 @@
 /*
  * The walk of a matrix product over panels of rows, tokens, units and their tree: the same for every vector
- * kernel. Compiled for the plain instruction set: it only copies, and adds the sums of units.
+ * kernel. Compiled for the plain instruction set: it only copies.
  *
- * Stack: a level of the tree holds 2 KiB, a chain up to 9 KiB, and the copy of the last rows 8 KiB or the
- * dequantised blocks 16 KiB; at most 16 levels (2^15 units) stay below 64 KiB.
+ * Stack: sums take 36 KiB, a chain up to 9 KiB, and the copy of the last rows 8 KiB or the dequantised blocks
+ * 16 KiB.
  */
 #include "shard/kernels/panel.h"
 
 #include "shard/kernels/scalar.h"
 
-/* One panel times up to BRIG_PANEL_TOKENS rows of x. */
+enum {
+    TOKENS_MAX = 128, /* rows of x that share one unpacking of the weights: enough to pay for it */
+    SUMS = 36 * 1024 / sizeof(float)
+};
+
+/* One panel times a tile of rows of x. */
 struct job {
     const struct brig_panel_ops *ops;
     const struct brig_matrix *w;
@@ -19,10 +24,6 @@ struct job {
     unsigned n_rows, n_tokens;
     size_t first_token;
     bool integer;
-};
-
-struct sums {
-    _Alignas(64) float v[BRIG_PANEL_TOKENS * BRIG_PANEL_ROWS]; /* [token, row] */
 };
 
 /* Bytes of a row's chunk: 512 for 128 f32, 272 for 256 columns of Q8_0; 16 more so that a read of whole 16
@@ -115,31 +116,46 @@ static void unit(const struct job *j, uint64_t number, float *acc)
     }
 }
 
-/* The tree over units [first, first + n), all tokens and rows at once. */
+/* The tree over units [first, first + n), all tokens and rows at once. Sums of the right parts lie behind
+ * acc, one after another. */
 static void unit_tree(const struct job *j, uint64_t first, uint64_t n, float *acc)
 {
     if (n == 1) {
         unit(j, first, acc);
         return;
     }
-    struct sums right;
     uint64_t left = (n + 1) / 2;
+    uint32_t count = j->n_tokens * j->ops->rows;
+    float *right = acc + (size_t)j->n_tokens * BRIG_PANEL_ROWS; /* 64-byte aligned, for fewer rows too */
     unit_tree(j, first, left, acc);
-    unit_tree(j, first + left, n - left, right.v);
-    for (unsigned i = 0; i < j->n_tokens * j->ops->rows; i++)
-        acc[i] = acc[i] + right.v[i];
+    unit_tree(j, first + left, n - left, right);
+    j->ops->add(acc, right, count);
 }
 
-static void panel(struct job *j, uint64_t n_units, float *y, size_t y_stride)
+/* Rows of x that one walk of the tree takes: all its sums must find room. */
+static unsigned tile_tokens(uint64_t n_units)
 {
-    struct sums acc;
-    for (size_t t = 0; t < j->x->n_rows; t += BRIG_PANEL_TOKENS) {
-        size_t left = j->x->n_rows - t;
-        j->first_token = t;
-        j->n_tokens = left < BRIG_PANEL_TOKENS ? (unsigned)left : BRIG_PANEL_TOKENS;
-        unit_tree(j, 0, n_units, acc.v);
+    unsigned levels = 1;
+    while (levels < 64 && (uint64_t)1 << (levels - 1) < n_units)
+        levels++;
+    unsigned n = SUMS / BRIG_PANEL_ROWS / levels / 8 * 8;
+    return n < TOKENS_MAX ? n : TOKENS_MAX;
+}
+
+/* All panels of the rows times one tile. */
+static void tile(struct job *j, uint64_t row_begin, uint64_t row_end, float *y, size_t y_stride)
+{
+    const struct brig_matrix *w = j->w;
+    uint64_t n_units = (w->cols + w->unit_cols - 1) / w->unit_cols;
+    _Alignas(64) float acc[SUMS];
+    for (uint64_t r = row_begin; r < row_end; r += j->ops->rows) {
+        j->row = r;
+        j->rows = (const uint8_t *)w->data + r * w->row_bytes;
+        j->next = w->rows - r >= 2 * j->ops->rows ? j->rows + j->ops->rows * w->row_bytes : j->rows;
+        j->n_rows = row_end - r < j->ops->rows ? (unsigned)(row_end - r) : j->ops->rows;
+        unit_tree(j, 0, n_units, acc);
         for (unsigned k = 0; k < j->n_tokens; k++)
-            memcpy(y + (t + k) * y_stride, acc.v + (size_t)k * j->ops->rows, j->n_rows * sizeof *y);
+            memcpy(y + k * y_stride + r, acc + (size_t)k * j->ops->rows, j->n_rows * sizeof *y);
     }
 }
 
@@ -150,13 +166,11 @@ void brig_panel_matmul(const struct brig_panel_ops *ops, const struct brig_matri
         brig_scalar_matmul(w, row_begin, row_end, x, y, y_stride);
         return;
     }
-    uint64_t n_units = (w->cols + w->unit_cols - 1) / w->unit_cols;
     struct job j = {.ops = ops, .w = w, .x = x, .integer = x->q != NULL && w->type->group != 0};
-    for (uint64_t r = row_begin; r < row_end; r += ops->rows) {
-        j.row = r;
-        j.rows = (const uint8_t *)w->data + r * w->row_bytes;
-        j.next = w->rows - r >= 2 * ops->rows ? j.rows + ops->rows * w->row_bytes : j.rows;
-        j.n_rows = row_end - r < ops->rows ? (unsigned)(row_end - r) : ops->rows;
-        panel(&j, n_units, y + r, y_stride);
+    unsigned step = tile_tokens((w->cols + w->unit_cols - 1) / w->unit_cols);
+    for (size_t t = 0; t < x->n_rows; t += step) {
+        j.first_token = t;
+        j.n_tokens = x->n_rows - t < step ? (unsigned)(x->n_rows - t) : step;
+        tile(&j, row_begin, row_end, y + t * y_stride, y_stride);
     }
 }

@@ -10,7 +10,6 @@
 #include "shard/kernels/kernel.h"
 
 enum {
-    BRIG_PANEL_TOKENS = 32,       /* rows of x that share one unpacking of the weights */
     BRIG_PANEL_CHUNK_INT = 256,   /* columns given to a chain at a time, integer product */
     BRIG_PANEL_CHUNK_FLOAT = 128, /* and float product */
     BRIG_PANEL_BLOCK_MAX = 256    /* columns of the largest stored block */
@@ -42,6 +41,7 @@ struct brig_panel_ops {
     unsigned rows; /* of a panel: divides BRIG_PANEL_ROWS */
     brig_panel_chain_fn integer, floats;
     brig_panel_packed_fn packed;
+    void (*add)(float *x, const float *y, uint32_t n); /* as in kernel.h; n is a multiple of `rows` */
 };
 
 /* The matmul of kernel.h. */
