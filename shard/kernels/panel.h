@@ -37,10 +37,23 @@ typedef void (*brig_panel_packed_fn)(const struct brig_packed *p, uint64_t row, 
                                      size_t first, unsigned n_tokens, size_t col, unsigned n_cols,
                                      float *acc);
 
+/* A piece of an interleaved matrix (proto/model/r16.h): blocks of 16 rows, of which the panel has those from
+ * first_row on. From `ahead` on lie the bytes that are read after them: they may be fetched meanwhile. */
+struct brig_panel_r16 {
+    const uint8_t *blocks;
+    unsigned first_row;
+    const uint8_t *ahead;
+};
+
+/* The chains of both kinds over an interleaved matrix: n_cols, a multiple of 32, integer or float. */
+typedef void (*brig_panel_r16_fn)(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
+                                  size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
+
 struct brig_panel_ops {
     unsigned rows; /* of a panel: divides BRIG_PANEL_ROWS */
     brig_panel_chain_fn integer, floats;
     brig_panel_packed_fn packed;
+    brig_panel_r16_fn r16_integer, r16_floats;         /* NULL: such matrices go through the scalar kernel */
     void (*add)(float *x, const float *y, uint32_t n); /* as in kernel.h; n is a multiple of `rows` */
 };
 
@@ -71,7 +84,7 @@ static inline bool brig_panel_unpacks(enum brig_type_id id)
 static inline bool brig_panel_has_min(enum brig_type_id id)
 {
     return id == BRIG_TYPE_Q4_1 || id == BRIG_TYPE_Q5_1 || id == BRIG_TYPE_Q4_K || id == BRIG_TYPE_Q5_K ||
-           id == BRIG_TYPE_Q4_1_G16 || id == BRIG_TYPE_Q4_1_G64;
+           id == BRIG_TYPE_Q4_1_G16 || id == BRIG_TYPE_Q4_1_G64 || id == BRIG_TYPE_Q4_1_R16;
 }
 
 #endif

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "proto/base/mem.h"
+#include "proto/model/r16.h"
 #include "shard/kernels/kernel.h"
 #include "shard/kernels/team.h"
 #include "tests/unit/blocks_util.h"
@@ -127,14 +128,20 @@ static void probe(void *ctx)
     brig_team_run(b->team, (uint32_t)(b->buffer_bytes >> 20), probe_piece, b);
 }
 
-/* A stretch of random blocks, copied over and over. */
+/* A panel of random blocks, copied over and over. */
 static void fill(const struct bench *b, const struct brig_type *type)
 {
-    size_t stretch = (64 << 10) / type->block_bytes * type->block_bytes;
-    for (size_t i = 0; i < stretch; i += type->block_bytes)
-        block_of_size(type, b->buffer + i, 0.05f);
-    for (size_t at = stretch; at < b->buffer_bytes; at += stretch)
-        memcpy(b->buffer + at, b->buffer, b->buffer_bytes - at < stretch ? b->buffer_bytes - at : stretch);
+    size_t row_bytes = brig_type_row_bytes(type, COLS), panel = BRIG_R16_ROWS * row_bytes;
+    uint8_t *rows = or_die(brig_alloc(panel, 1));
+    for (size_t i = 0; i < panel; i += type->block_bytes)
+        block_of_size(brig_type_native(type), rows + i, 0.05f);
+    if (type->native != NULL)
+        brig_r16_join(type, rows, row_bytes, b->buffer);
+    else
+        memcpy(b->buffer, rows, panel);
+    for (size_t at = panel; at < b->buffer_bytes; at += panel)
+        memcpy(b->buffer + at, b->buffer, b->buffer_bytes - at < panel ? b->buffer_bytes - at : panel);
+    brig_free(rows);
 }
 
 static struct product product_of(const struct bench *b, const struct brig_type *type, uint64_t rows,
