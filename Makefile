@@ -81,6 +81,9 @@ $(B)/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_DRIVER) $(LIBS_PROTO)
+$(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/libshard.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_PROTO)
 # Without libshard: clang-14 does not know all names of instruction sets in its kernels.
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libproto.a
 	@mkdir -p $(@D)
@@ -177,6 +180,10 @@ fuzz-build: $(FUZZERS)
 fuzz: ## each fuzz target for FUZZ_SECONDS seconds (20)
 	@$(STEP) -s -j$(JOBS) VARIANT=fuzz fuzz-build
 	@sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(patsubst tests/fuzz/%.c,build/fuzz/fuzz/%,$(FUZZ_C))
+
+.PHONY: bench-kernels
+bench-kernels: $(B)/bench/bench_kernels ## speed of the matrix kernels for each stored type (BENCH_ARGS: some types)
+	@$< $(BENCH_ARGS)
 
 # ---- how the text of the repository must be ----
 

@@ -33,6 +33,14 @@ __m256 brig_avx2_exp(__m256 x)
     return _mm256_blendv_ps(e, x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
 
+static void add(float *x, const float *y, uint32_t n)
+{
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(x + i, _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
+    brig_scalar_add(x + i, y + i, n - i);
+}
+
 static void matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
                    const struct brig_act *x, float *y, size_t y_stride)
 {
@@ -41,7 +49,8 @@ static void matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row
                                        brig_avx2_chain_float,
                                        brig_avx2_chain_packed,
                                        brig_avx2_chain_r16_int,
-                                       brig_avx2_chain_r16_float};
+                                       brig_avx2_chain_r16_float,
+                                       add};
     brig_panel_matmul(&ops, w, row_begin, row_end, x, y, y_stride);
 }
 
@@ -136,7 +145,7 @@ const struct brig_kernel brig_kernel_avx2 = {
     .attention = brig_avx2_attention,
     .swiglu = swiglu,
     .geglu = geglu,
-    .add = brig_scalar_add,
+    .add = add,
     .add_scaled = add_scaled,
     .to_f16 = brig_scalar_to_f16,
     .log_sum_exp = log_sum_exp,

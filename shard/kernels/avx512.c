@@ -209,7 +209,8 @@ static void matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row
                                        brig_avx512_chain_float,
                                        brig_avx512_chain_packed,
                                        brig_avx512_chain_r16_int,
-                                       brig_avx512_chain_r16_float};
+                                       brig_avx512_chain_r16_float,
+                                       add};
     brig_panel_matmul(&ops, w, row_begin, row_end, x, y, y_stride);
 }
 
