@@ -129,6 +129,22 @@ static int take_mode(struct brig_settings *s, const struct brig_option *o, const
     return s->mode != NULL ? 0 : wrong(fail, "no such mode; `brigade list modes` has them");
 }
 
+static int take_link(struct brig_settings *s, const struct brig_option *o, const char *value,
+                     struct brig_fail *fail)
+{
+    (void)o;
+    s->link = brig_link_by_name(value);
+    return s->link != NULL ? 0 : wrong(fail, "no such link; `brigade list links` has them");
+}
+
+static int take_wait(struct brig_settings *s, const struct brig_option *o, const char *value,
+                     struct brig_fail *fail)
+{
+    (void)o;
+    s->hold = strcmp(value, "hold") == 0;
+    return s->hold || strcmp(value, "block") == 0 ? 0 : wrong(fail, "block or hold");
+}
+
 /* A stored type that can be written. */
 static int take_quant(struct brig_settings *s, const struct brig_option *o, const char *value,
                       struct brig_fail *fail)
@@ -207,6 +223,7 @@ void brig_settings_init(struct brig_settings *s)
     s->timeout_ms = 10000;
     s->bench_modes = "warm,cold";
     s->bench_shards = "1,all";
+    s->bench_streams = "1";
     s->bench_prompt = 64;
     s->bench_generate = 32;
     s->bench_repeat = 3;

@@ -19,6 +19,8 @@
     16u /* rows that a vector kernel works on at a time; work is cut at multiples of it                      \
          */
 
+#define BRIG_LSE_BLOCK 4096u /* vocabulary entries whose exponentials are added up together */
+
 /* A stored matrix: rows are outputs. data has any alignment. */
 struct brig_matrix {
     const struct brig_type *type;
