@@ -49,6 +49,9 @@ COUNTED := $(addprefix $(B)/counted/,brigade brigade-shard count_allocs.so)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_C))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_C))
 
+# Objects of tests stay: else each next run of make would compile them again.
+.SECONDARY:
+
 .PHONY: all
 all: $(PROGRAMS)
 

@@ -235,6 +235,7 @@ static int build_args(struct arguments *a, const struct brig_launcher *l, const 
     r |= add_arg(a, "--parent=%ld", (long)getpid());
     r |= add_arg(a, "--control=abstract://brigade-%016llx-%u-%u", (unsigned long long)l->run_name, s->number,
                  s->generation);
+    r |= add_arg(a, "--link=%s", o->link->name);
     r |= add_arg(a, "--ctx=%u", o->ctx);
     r |= add_arg(a, "--slots=%u", o->slots);
     r |= add_arg(a, "--kv=%s", o->kv_f32 ? "f32" : "f16");

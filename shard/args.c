@@ -21,6 +21,7 @@ const char brig_shard_help[] =
     "  --head             hold the head too (B is then the last layer)\n"
     "  --control URL      where drivers find this shard: tcp://HOST:PORT, ipc:///PATH, abstract://NAME\n"
     "  --listen URL       where frames come in (default: beside the control address, a port of its own)\n"
+    "  --link NAME        how frames travel on one machine: shm (shared memory; the default) or nng\n"
     "  --ctx N            positions of a slot (default: as trained, at most 4096)\n"
     "  --slots N          sequences side by side (default 1)\n"
     "  --threads N        threads that compute (default: the CPUs that this process may use)\n"
@@ -34,6 +35,7 @@ enum option_id {
     OPT_HEAD,
     OPT_CONTROL,
     OPT_LISTEN,
+    OPT_LINK,
     OPT_CTX,
     OPT_SLOTS,
     OPT_THREADS,
@@ -56,6 +58,7 @@ static const struct option OPTIONS[] = {
     {"head", no_argument, NULL, OPT_HEAD},
     {"control", required_argument, NULL, OPT_CONTROL},
     {"listen", required_argument, NULL, OPT_LISTEN},
+    {"link", required_argument, NULL, OPT_LINK},
     {"ctx", required_argument, NULL, OPT_CTX},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"threads", required_argument, NULL, OPT_THREADS},
@@ -166,6 +169,14 @@ static int parent(struct brig_shard_args *a, struct brig_fail *fail)
     return r;
 }
 
+static int link_row(struct brig_shard_args *a, struct brig_fail *fail)
+{
+    a->link = brig_link_by_name(optarg);
+    return a->link != NULL
+               ? 0
+               : brig_fail_set(fail, BRIG_EUSAGE, "--link: no link \"%s\" (`brigade list links`)", optarg);
+}
+
 static int set_flag(bool *flag)
 {
     *flag = true;
@@ -189,6 +200,8 @@ static int take(struct brig_shard_args *a, int id, struct brig_fail *fail)
         return set_text(&a->control);
     case OPT_LISTEN:
         return set_text(&a->listen);
+    case OPT_LINK:
+        return link_row(a, fail);
     case OPT_CTX:
         return number_u32(id, BRIG_MAX_CTX, &a->ctx, fail);
     case OPT_SLOTS:
@@ -252,6 +265,7 @@ int brig_shard_args_parse(struct brig_shard_args *a, int argc, char **argv, stru
     memset(a, 0, sizeof *a);
     a->slice_fd = a->cache_fd = a->ready_fd = a->watch_fd = -1;
     a->slots = 1;
+    a->link = brig_link_default();
     opterr = 0;
     optind = 1;
     while ((id = getopt_long(argc, argv, ":", OPTIONS, NULL)) != -1) {

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
+#include "proto/link/link.h"
 #include "proto/model/model.h"
 
 struct brig_shard_args {
@@ -26,7 +27,8 @@ struct brig_shard_args {
     bool once;
     /* both */
     const char *control;
-    uint32_t ctx; /* 0: the trained length, at most 4096 */
+    const struct brig_link *link; /* for frames, where --listen does not say */
+    uint32_t ctx;                 /* 0: the trained length, at most 4096 */
     uint32_t slots;
     uint32_t threads; /* 0: as many as this process may use */
     bool kv_f32, kv_given, exact;

@@ -19,6 +19,8 @@ static int listen_for_frames(struct brig_serve *s, struct brig_serve_run *run, s
         r = brig_ctl_data_url(s->ctl, url, fail);
     if (r < 0)
         return r;
+    if (a->listen == NULL)
+        brig_link_adopt(a->link, url);
     run->rx_link = brig_link_for(url, fail);
     if (run->rx_link == NULL)
         return -(int)fail->code;

@@ -122,6 +122,8 @@ int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need
     struct brig_line_opts line = {.model = l->model,
                                   .mode = s->mode,
                                   .threads = (unsigned)s->threads,
+                                  .link = s->link,
+                                  .hold = s->hold,
                                   .exact = s->exact,
                                   .kv_f32 = s->kv_f32,
                                   .ctx = ctx,

@@ -129,6 +129,22 @@ static int take_mode(struct brig_settings *s, const struct brig_option *o, const
     return s->mode != NULL ? 0 : wrong(fail, "no such mode; `brigade list modes` has them");
 }
 
+static int take_link(struct brig_settings *s, const struct brig_option *o, const char *value,
+                     struct brig_fail *fail)
+{
+    (void)o;
+    s->link = brig_link_by_name(value);
+    return s->link != NULL ? 0 : wrong(fail, "no such link; `brigade list links` has them");
+}
+
+static int take_wait(struct brig_settings *s, const struct brig_option *o, const char *value,
+                     struct brig_fail *fail)
+{
+    (void)o;
+    s->hold = strcmp(value, "hold") == 0;
+    return s->hold || strcmp(value, "block") == 0 ? 0 : wrong(fail, "block or hold");
+}
+
 /* A stored type that can be written. */
 static int take_quant(struct brig_settings *s, const struct brig_option *o, const char *value,
                       struct brig_fail *fail)
@@ -136,10 +152,20 @@ static int take_quant(struct brig_settings *s, const struct brig_option *o, cons
     const struct brig_type *t = brig_type_by_name(value);
     if (t == NULL)
         return wrong(fail, "no such type; `brigade list types` has them");
+    if (t->native != NULL)
+        return wrong(fail, "an interleaved type is written by --layout r16");
     if (t->quantize == NULL)
         return wrong(fail, "this type is read, and not written");
     *(const struct brig_type **)field(s, o) = t;
     return 0;
+}
+
+static int take_layout(struct brig_settings *s, const struct brig_option *o, const char *value,
+                       struct brig_fail *fail)
+{
+    (void)o;
+    s->interleave = strcmp(value, "r16") == 0;
+    return s->interleave || strcmp(value, "native") == 0 ? 0 : wrong(fail, "native or r16 is needed");
 }
 
 static int take_kv(struct brig_settings *s, const struct brig_option *o, const char *value,

@@ -34,7 +34,9 @@ struct brig_settings {
     /* the line */
     uint64_t shards; /* BRIG_SHARDS_ALL: one for each cell */
     const struct brig_mode *mode;
-    uint64_t threads; /* 0: the shard's own default */
+    bool hold;                    /* of the CPUs, during a pass */
+    const struct brig_link *link; /* NULL: as is best for the mode */
+    uint64_t threads;             /* 0: the shard's own default */
     bool kv_f32, exact;
     const char *chain;
     bool insecure;
@@ -48,7 +50,7 @@ struct brig_settings {
     const char *pre, *ids, *hidden, *messages;
     /* pack */
     const struct brig_type *quant, *head_quant; /* NULL: as stored; as quant */
-    bool requantize;
+    bool requantize, interleave;
     /* bench */
     const char *bench_modes, *bench_shards, *bench_streams, *bench_json;
     uint64_t bench_prompt, bench_generate, bench_repeat;

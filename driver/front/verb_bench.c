@@ -202,6 +202,8 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
     struct brig_bench_opts o = {.model = l->model,
                                 .embed = l->embed,
                                 .threads = (unsigned)s->threads,
+                                .link = s->link,
+                                .hold = s->hold,
                                 .exact = s->exact,
                                 .kv_f32 = s->kv_f32,
                                 .timeout_ms = s->timeout_ms,

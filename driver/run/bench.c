@@ -25,6 +25,8 @@ static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c
                                         .mode = c.mode,
                                         .n_shards = c.n_shards,
                                         .threads = o->threads,
+                                        .link = o->link,
+                                        .hold = o->hold,
                                         .exact = o->exact,
                                         .kv_f32 = o->kv_f32,
                                         .ctx = ctx_of(o),

@@ -14,6 +14,8 @@ struct brig_bench_opts {
     const struct brig_model *model; /* pointers are borrowed */
     struct brig_embed *embed;
     unsigned threads;
+    bool hold;
+    const struct brig_link *link; /* NULL: as is best for the mode */
     bool exact, kv_f32;
     uint32_t timeout_ms;
     uint32_t n_prompt, n_generate; /* n_generate >= 2 */

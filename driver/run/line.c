@@ -104,6 +104,8 @@ static int listen_for_frames(struct brig_line *l, const struct brig_ctl_client *
     char url[BRIG_URL_MAX];
     int r = listen_url(l, last, url, fail);
     if (r == 0)
+        brig_link_adopt(l->opts.link, url);
+    if (r == 0)
         r = brig_link_check_url(url, l->opts.insecure, fail);
     l->rx_link = r < 0 ? NULL : brig_link_for(url, fail);
     if (l->rx_link == NULL)
@@ -119,6 +121,7 @@ static int launch(struct brig_line *l, struct brig_fail *fail)
                                       .threads = o->threads,
                                       .exact = o->exact,
                                       .kv_f32 = o->kv_f32,
+                                      .link = o->link,
                                       .once = !o->mode->keeps,
                                       .ctx = o->ctx,
                                       .slots = o->slots,
@@ -245,6 +248,9 @@ int brig_line_open(struct brig_line **ret, const struct brig_line_opts *opts, st
     if (l == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a line");
     l->opts = *opts;
+    l->hold = -1;
+    if (l->opts.link == NULL)
+        l->opts.link = opts->mode->keeps ? brig_link_default() : brig_link_plain();
     l->star = opts->star || !opts->mode->keeps;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->wake, NULL);
@@ -266,6 +272,7 @@ void brig_line_close(struct brig_line *l)
 {
     if (l == NULL)
         return;
+    brig_hold_end(l->hold);
     heart_stop(l);
     for (unsigned i = 0; l->peers != NULL && i < l->n_stages; i++)
         brig_peer_down(l, i);

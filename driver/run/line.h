@@ -23,6 +23,8 @@ struct brig_line_opts {
     unsigned n_shards;
     unsigned threads;
     bool exact, kv_f32;
+    const struct brig_link *link; /* how frames travel on this machine; NULL: as is best for the mode */
+    bool hold;                    /* keep the CPUs awake during a pass, where this user may */
     uint32_t ctx, slots;
     uint32_t max_rows;   /* most rows in a frame: longer prompts are sent in pieces */
     uint32_t timeout_ms; /* without progress */

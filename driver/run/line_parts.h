@@ -50,6 +50,7 @@ struct brig_line {
     struct brig_flight *flights; /* [room] */
     unsigned room, oldest, n_flights;
     struct brig_flight *now; /* the one that is waited for */
+    int hold;                /* what keeps the CPUs awake meanwhile, -1: nothing */
     /* answers */
     struct brig_answer answer;
     float *lse, *logits;

@@ -156,6 +156,21 @@ static void drop_started(struct brig_line *l)
     }
 }
 
+/* --wait hold: while a frame is under way the CPUs stay awake. */
+static void wake(struct brig_line *l)
+{
+    if (l->opts.hold && l->n_flights == 0)
+        l->hold = brig_hold_begin();
+}
+
+static void rest(struct brig_line *l)
+{
+    if (l->n_flights == 0)
+        brig_hold_end(l->hold);
+    if (l->n_flights == 0)
+        l->hold = -1;
+}
+
 /* The failure r of a frame: all that are under way are given up, for what they left in the caches is not
  * known. Their late answers are told by their numbers. */
 static int give_up(struct brig_line *l, int r, struct brig_fail *fail)
@@ -164,6 +179,7 @@ static int give_up(struct brig_line *l, int r, struct brig_fail *fail)
         brig_msg_free(l->flights[l->oldest].m);
         l->flights[l->oldest].m = NULL;
     }
+    rest(l);
     drop_started(l);
     return brig_line_verdict(l, r, fail);
 }
@@ -179,6 +195,7 @@ int brig_line_send(struct brig_line *l, const struct brig_pass *pass, struct bri
         return brig_fail_set(fail, BRIG_EINTERNAL, "more than %u frames under way", l->room);
     struct brig_flight *to = &l->flights[(l->oldest + l->n_flights) % l->room];
     struct brig_msg *m;
+    wake(l);
     to->begin_ns = brig_clock_ns();
     to->pass = *pass;
     to->alone = l->n_flights == 0;
@@ -231,6 +248,7 @@ int brig_line_receive(struct brig_line *l, struct brig_answer *ret, struct brig_
         return give_up(l, r, fail);
     l->oldest = (l->oldest + 1) % l->room;
     l->n_flights--;
+    rest(l);
     if (!l->opts.mode->keeps)
         brig_peer_down(l, l->n_stages - 1);
     *ret = l->answer;

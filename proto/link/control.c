@@ -113,15 +113,26 @@ static int start_server(struct brig_ctl_server *s, const char *url, char real_ur
     return r;
 }
 
+static int check_plain(const char *url, struct brig_fail *fail)
+{
+    if (brig_url_without_shm(url) == url)
+        return 0;
+    return brig_fail_set(fail, BRIG_EUSAGE,
+                         "%s: shared memory carries frames; a control address is without shm+", url);
+}
+
 int brig_ctl_listen(struct brig_ctl_server **ret, const char *url, char real_url[BRIG_URL_MAX],
                     void (*gone)(void *ctx, uint32_t peer), void *ctx, struct brig_fail *fail)
 {
+    int r = check_plain(url, fail);
+    if (r < 0)
+        return r;
     struct brig_ctl_server *s = brig_alloc(1, sizeof *s);
     if (s == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "%s: out of memory for a listener", url);
     s->gone = gone;
     s->ctx = ctx;
-    int r = brig_socket_open(&s->sock, nng_rep0_open, BRIG_CONTROL_MAX_BYTES, fail);
+    r = brig_socket_open(&s->sock, nng_rep0_open, BRIG_CONTROL_MAX_BYTES, fail);
     if (r < 0) {
         brig_free(s);
         return r;
@@ -252,10 +263,13 @@ struct brig_ctl_client {
 
 int brig_ctl_dial(struct brig_ctl_client **ret, const char *url, uint32_t timeout_ms, struct brig_fail *fail)
 {
+    int r = check_plain(url, fail);
+    if (r < 0)
+        return r;
     struct brig_ctl_client *c = brig_alloc(1, sizeof *c);
     if (c == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "%s: out of memory for a connection", url);
-    int r = brig_dialled_open(&c->d, nng_req0_open, url, BRIG_CONTROL_MAX_BYTES, false, timeout_ms, fail);
+    r = brig_dialled_open(&c->d, nng_req0_open, url, BRIG_CONTROL_MAX_BYTES, false, timeout_ms, fail);
     if (r < 0) {
         brig_free(c);
         return r;

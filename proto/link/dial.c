@@ -4,6 +4,7 @@
  */
 #include "proto/link/parts.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 #define RETRY_MIN_MS 2 /* NNG's own first retry comes after a second */
 #define RETRY_MAX_MS 50
+#define FLUSH_MS     500  /* how long a closing sender lets its last frame leave */
 #define PROBE_MS     300u /* for the reason why nobody answers */
 #define NAME_MS      250u /* a host name that cannot be resolved is noticed after this time */
 
@@ -116,7 +118,7 @@ static bool host_is_name(const struct brig_url *u)
 static int no_connection(const struct brig_dialled *d, const struct brig_url *u, uint32_t timeout_ms,
                          struct brig_fail *fail)
 {
-    int rv = u->scheme == BRIG_SCHEME_INPROC ? NNG_ECONNREFUSED : probe(d->url);
+    int rv = u->scheme == BRIG_SCHEME_INPROC ? NNG_ECONNREFUSED : probe(brig_url_without_shm(d->url));
     const char *why = nng_strerror(rv);
     if (d->foreign)
         why = "a process of another user listens there";
@@ -141,7 +143,7 @@ static int connect_within(struct brig_dialled *d, const struct brig_url *u, uint
     bool connected = false;
     if (host_is_name(u) && timeout_ms > NAME_MS) {
         connected = wait_connected(d, begin + NAME_MS * BRIG_NS_PER_MS);
-        if (!connected && probe(d->url) == NNG_EADDRINVAL)
+        if (!connected && probe(brig_url_without_shm(d->url)) == NNG_EADDRINVAL)
             return brig_fail_set(fail, BRIG_EIO, "%s: no such host: %s", d->url, u->host);
     }
     if (!connected)
@@ -155,7 +157,7 @@ static int start_dialer(struct brig_dialled *d, const struct brig_url *u)
     for (int ev = NNG_PIPE_EV_ADD_PRE; rv == 0 && ev <= NNG_PIPE_EV_REM_POST; ev++)
         rv = nng_pipe_notify(d->sock, (nng_pipe_ev)ev, on_pipe, d);
     if (rv == 0)
-        rv = nng_dialer_create(&d->dialer, d->sock, d->url);
+        rv = nng_dialer_create(&d->dialer, d->sock, brig_url_without_shm(d->url));
     if (rv == 0)
         rv = nng_dialer_set_ms(d->dialer, NNG_OPT_RECONNMINT, RETRY_MIN_MS);
     if (rv == 0)
@@ -224,4 +226,31 @@ int brig_dialled_run(struct brig_dialled *d, void (*start)(nng_socket, nng_aio *
     pthread_mutex_unlock(&d->lock);
     nng_aio_wait(d->aio);
     return nng_aio_result(d->aio);
+}
+
+/* ---- frames ---- */
+
+int brig_dialled_send(struct brig_dialled *d, uint32_t pipe, struct brig_msg *m, uint32_t timeout_ms,
+                      struct brig_fail *fail)
+{
+    nng_aio_set_msg(d->aio, (nng_msg *)m);
+    int rv = brig_dialled_run(d, nng_send_aio, pipe, timeout_ms);
+    nng_aio_set_msg(d->aio, NULL);
+    if (rv == 0)
+        return 0;
+    if (rv == NNG_ETIMEDOUT)
+        return brig_fail_set(fail, BRIG_ETIMEOUT, "%s: no room for a frame in %.3g s", d->url,
+                             timeout_ms / 1000.0);
+    if (rv == NNG_ECONNRESET)
+        return brig_fail_set(fail, BRIG_EDEAD, "%s: the connection has ended", d->url);
+    return brig_fail_set(fail, brig_nng_err(rv), "%s: cannot send: %s", d->url, nng_strerror(rv));
+}
+
+/* The socket is writable again when its connection has taken all of the last frame. */
+void brig_dialled_flush(struct brig_dialled *d, uint32_t pipe)
+{
+    struct pollfd writable = {.events = POLLIN};
+    if (pipe != 0 && brig_dialled_pipe(d) == pipe &&
+        nng_socket_get_int(d->sock, NNG_OPT_SENDFD, &writable.fd) == 0)
+        poll(&writable, 1, FLUSH_MS);
 }

@@ -2,7 +2,8 @@
  * Links: how frames and control messages travel. One row in link.def, one file each. Nothing waits without a
  * deadline; a message over the agreed size is refused by its sender (NNG drops it silently at the receiver).
  *
- * URLs: ipc:///path, abstract://name, tcp://host:port, inproc://name.
+ * URLs: ipc:///path, abstract://name, tcp://host:port, inproc://name; for frames also shm+ before the first
+ * two.
  */
 #ifndef BRIG_PROTO_LINK_LINK_H
 #define BRIG_PROTO_LINK_LINK_H
@@ -26,8 +27,9 @@ struct brig_rx; /* one PULL socket: receives frames */
 struct brig_tx; /* one PUSH socket with one peer: sends frames */
 
 struct brig_link {
-    const char *name; /* "nng" */
-    const char *help; /* one line for `brigade list links` */
+    const char *name;   /* "nng" */
+    const char *help;   /* one line for `brigade list links` */
+    const char *prefix; /* of its addresses, where another row has the same without */
     bool (*speaks)(const char *url);
     /* Listen at url; real_url gets the address a peer can dial (port 0 resolved, the rest as given).
      * max_bytes is the receive limit. */
@@ -50,6 +52,13 @@ struct brig_link {
 
 const struct brig_link *brig_link_at(unsigned i);                               /* NULL after the last row */
 const struct brig_link *brig_link_for(const char *url, struct brig_fail *fail); /* fails with the reason */
+const struct brig_link *brig_link_by_name(const char *name);                    /* NULL: there is none */
+/* The row that is used where none is asked for by name; and one that goes well with processes that send one
+ * frame. */
+const struct brig_link *brig_link_default(void);
+const struct brig_link *brig_link_plain(void);
+/* Make of an address the one at which `link` carries frames, if it has such addresses; else leave it. */
+void brig_link_adopt(const struct brig_link *link, char url[BRIG_URL_MAX]);
 
 /* Plain tcp beyond loopback is refused unless insecure was asked for by name. 0, or the failure in words. */
 int brig_link_check_url(const char *url, bool insecure, struct brig_fail *fail);
@@ -92,6 +101,13 @@ int brig_ctl_call(struct brig_ctl_client *c, const struct brig_request *req, str
  * the shard can reach it; "" when the link has none (ipc, abstract, inproc). */
 const char *brig_ctl_local_host(const struct brig_ctl_client *c);
 void brig_ctl_client_close(struct brig_ctl_client *c);
+
+/* ---- waiting ---- */
+
+/* From begin to end no CPU of this machine sleeps deeply: 9 us for both. begin returns what end takes; -1
+ * when this user may not (it takes write access to /dev/cpu_dma_latency), which end takes too. */
+int brig_hold_begin(void);
+void brig_hold_end(int fd);
 
 /* Ends NNG in this process (nng_fini); call last, from main. */
 void brig_link_fini(void);

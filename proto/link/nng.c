@@ -4,16 +4,12 @@
  */
 #include "proto/link/parts.h"
 
-#include <poll.h>
 #include <string.h>
 
 #include <nng/protocol/pipeline0/pull.h>
 #include <nng/protocol/pipeline0/push.h>
 
 #include "proto/base/mem.h"
-
-#define FLUSH_MS 500 /* how long a closing sender lets its last frame leave */
-#define KEPT     16u /* closed receivers whose memory stays */
 
 struct brig_rx {
     nng_socket sock;
@@ -33,42 +29,17 @@ struct brig_tx {
 static bool nng_speaks(const char *url)
 {
     struct brig_url u;
-    return brig_url_parse(&u, url, NULL) == 0;
+    return brig_url_parse(&u, url, NULL) == 0 && !u.shm;
 }
 
 /* ---- receiving ---- */
 
-/*
- * A thread that was between two receives when its receiver was closed comes back to it once more, and must
- * find the door closed instead of freed memory: so the newest closed receivers are kept for a while.
- */
-static struct brig_rx *kept[KEPT];
-static unsigned kept_next;
-static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void rx_free(struct brig_rx *rx)
+static void rx_free(void *closed)
 {
-    if (rx == NULL)
-        return;
+    struct brig_rx *rx = closed;
     pthread_cond_destroy(&rx->left);
     pthread_mutex_destroy(&rx->lock);
     brig_free(rx);
-}
-
-static void rx_keep(struct brig_rx *rx)
-{
-    pthread_mutex_lock(&kept_lock);
-    struct brig_rx *old = kept[kept_next];
-    kept[kept_next] = rx;
-    kept_next = (kept_next + 1) % KEPT;
-    pthread_mutex_unlock(&kept_lock);
-    rx_free(old);
-}
-
-void brig_nng_forget(void)
-{
-    for (unsigned i = 0; i < KEPT; i++)
-        rx_keep(NULL);
 }
 
 static void on_rx_pipe(nng_pipe p, nng_pipe_ev ev, void *ctx)
@@ -152,7 +123,7 @@ static void nng_rx_close(struct brig_rx *rx)
     pthread_mutex_unlock(&rx->lock);
     nng_close(rx->sock);
     nng_aio_free(rx->aio);
-    rx_keep(rx);
+    brig_link_keep(rx, rx_free);
 }
 
 /* ---- sending ---- */
@@ -180,33 +151,14 @@ static int nng_send_frame(struct brig_tx *tx, struct brig_msg *m, uint32_t timeo
     if (brig_msg_len(m) > tx->max_bytes)
         return brig_fail_set(fail, BRIG_ELIMIT, "%s: a frame of %zu bytes is over the limit of %llu",
                              tx->d.url, brig_msg_len(m), (unsigned long long)tx->max_bytes);
-    nng_aio_set_msg(tx->d.aio, (nng_msg *)m);
-    int rv = brig_dialled_run(&tx->d, nng_send_aio, tx->pipe, timeout_ms);
-    nng_aio_set_msg(tx->d.aio, NULL);
-    if (rv == 0)
-        return 0;
-    if (rv == NNG_ETIMEDOUT)
-        return brig_fail_set(fail, BRIG_ETIMEOUT, "%s: no room for a frame in %.3g s", tx->d.url,
-                             timeout_ms / 1000.0);
-    if (rv == NNG_ECONNRESET)
-        return brig_fail_set(fail, BRIG_EDEAD, "%s: the connection has ended", tx->d.url);
-    return brig_fail_set(fail, brig_nng_err(rv), "%s: cannot send: %s", tx->d.url, nng_strerror(rv));
-}
-
-/* The socket is writable again when its connection has taken all of the last frame. */
-static void flush(struct brig_tx *tx)
-{
-    struct pollfd writable = {.events = POLLIN};
-    if (tx->pipe != 0 && brig_dialled_pipe(&tx->d) == tx->pipe &&
-        nng_socket_get_int(tx->d.sock, NNG_OPT_SENDFD, &writable.fd) == 0)
-        poll(&writable, 1, FLUSH_MS);
+    return brig_dialled_send(&tx->d, tx->pipe, m, timeout_ms, fail);
 }
 
 static void nng_tx_close(struct brig_tx *tx)
 {
     if (tx == NULL)
         return;
-    flush(tx);
+    brig_dialled_flush(&tx->d, tx->pipe);
     brig_dialled_close(&tx->d);
     brig_free(tx);
 }
@@ -214,6 +166,7 @@ static void nng_tx_close(struct brig_tx *tx)
 const struct brig_link brig_link_nng = {
     .name = "nng",
     .help = "NNG sockets: ipc, abstract, tcp, inproc",
+    .prefix = "",
     .speaks = nng_speaks,
     .listen = nng_listen_frames,
     .dial = nng_dial_frames,

@@ -18,8 +18,12 @@ enum brig_scheme {
     BRIG_SCHEME_COUNT
 };
 
+#define BRIG_URL_SHM "shm+"
+
 struct brig_url {
     enum brig_scheme scheme;
+    bool shm; /* "shm+" before a local address: frames go through shared memory, and this is where it is
+                 offered */
     char rest[BRIG_URL_MAX]; /* after "://": path, name, or host:port */
     char host[BRIG_URL_MAX]; /* tcp: without brackets; "" or "*" for every address */
     uint16_t port;
@@ -29,6 +33,8 @@ struct brig_url {
 };
 
 int brig_url_parse(struct brig_url *ret, const char *url, struct brig_fail *fail);
+/* The address without BRIG_URL_SHM. */
+const char *brig_url_without_shm(const char *url);
 /* Peers on this machine, whose user the kernel tells. */
 bool brig_url_is_local(const struct brig_url *u);
 
@@ -78,7 +84,17 @@ uint32_t brig_dialled_pipe(struct brig_dialled *d);
 int brig_dialled_run(struct brig_dialled *d, void (*start)(nng_socket, nng_aio *), uint32_t pipe,
                      uint32_t timeout_ms);
 
-/* nng.c: frees what was kept of closed receivers. */
-void brig_nng_forget(void);
+/* Send a frame on connection `pipe`, as the contract of brig_link.send but for the limit. */
+int brig_dialled_send(struct brig_dialled *d, uint32_t pipe, struct brig_msg *m, uint32_t timeout_ms,
+                      struct brig_fail *fail);
+/* Let the last frame leave; bounded in time. */
+void brig_dialled_flush(struct brig_dialled *d, uint32_t pipe);
+
+/* ---- kept.c ---- */
+
+/* A closed receiver whose memory is to stay for a while; then release is called. */
+void brig_link_keep(void *rx, void (*release)(void *rx));
+/* Releases them all. */
+void brig_link_forget(void);
 
 #endif

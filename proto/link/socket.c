@@ -145,7 +145,7 @@ int brig_socket_listen(nng_socket s, const char *url, char real_url[BRIG_URL_MAX
         r = check_path(&u, url, fail);
     if (r < 0)
         return r;
-    int rv = nng_listener_create(&l, s, url);
+    int rv = nng_listener_create(&l, s, brig_url_without_shm(url));
     if (rv != 0)
         return listen_failed(url, rv, fail);
     if (u.scheme == BRIG_SCHEME_TCP)

@@ -23,6 +23,11 @@ bool brig_url_is_local(const struct brig_url *u)
     return u->scheme == BRIG_SCHEME_IPC || u->scheme == BRIG_SCHEME_ABSTRACT;
 }
 
+const char *brig_url_without_shm(const char *url)
+{
+    return strncmp(url, BRIG_URL_SHM, strlen(BRIG_URL_SHM)) == 0 ? url + strlen(BRIG_URL_SHM) : url;
+}
+
 static int find_scheme(const char *url, const char **rest, struct brig_fail *fail)
 {
     const char *colon = strstr(url, "://");
@@ -106,10 +111,15 @@ int brig_url_parse(struct brig_url *ret, const char *url, struct brig_fail *fail
         if (*p <= 0x20 || *p >= 0x7f || *p == '%' || *p == '?' || *p == '#')
             return brig_fail_set(fail, BRIG_EUSAGE, "%s: an address has no spaces, %%, ?, # or other letters",
                                  url);
-    int scheme = find_scheme(url, &rest, fail);
+    const char *plain = brig_url_without_shm(url);
+    int scheme = find_scheme(plain, &rest, fail);
     if (scheme < 0)
         return scheme;
     u.scheme = (enum brig_scheme)scheme;
+    u.shm = plain != url;
+    if (u.shm && !brig_url_is_local(&u))
+        return brig_fail_set(fail, BRIG_EUSAGE, "%s: shared memory is offered at ipc or abstract addresses",
+                             url);
     snprintf(u.rest, sizeof u.rest, "%s", rest);
     if (u.scheme == BRIG_SCHEME_TCP) {
         int r = parse_tcp(&u, url, fail);

@@ -14,14 +14,25 @@
 #include "proto/base/clock.h"
 #include "proto/link/link.h"
 
-enum { UTIL_ABSTRACT, UTIL_IPC, UTIL_TCP, UTIL_INPROC, UTIL_KINDS };
+/* Those before UTIL_KINDS carry control messages too. */
+enum {
+    UTIL_ABSTRACT,
+    UTIL_IPC,
+    UTIL_TCP,
+    UTIL_INPROC,
+    UTIL_KINDS,
+    UTIL_SHM = UTIL_KINDS,
+    UTIL_SHM_IPC,
+    UTIL_LINKS
+};
 
 /* A fresh address of this kind, for this process alone. */
 static inline void util_url(int kind, char out[BRIG_URL_MAX])
 {
     static unsigned count;
-    static const char *const forms[] = {"abstract://brigade-test", "ipc:///tmp/brigade-test",
-                                        "tcp://127.0.0.1:0", "inproc://brigade-test"};
+    static const char *const forms[] = {"abstract://brigade-test",     "ipc:///tmp/brigade-test",
+                                        "tcp://127.0.0.1:0",           "inproc://brigade-test",
+                                        "shm+abstract://brigade-test", "shm+ipc:///tmp/brigade-test"};
     if (kind == UTIL_TCP)
         snprintf(out, BRIG_URL_MAX, "%s", forms[kind]);
     else

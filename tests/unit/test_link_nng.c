@@ -1,4 +1,4 @@
-/* The nng link on every kind of address: what is promised of sending, receiving, waiting and closing. */
+/* The links on every kind of address: what is promised of sending, receiving, waiting and closing. */
 #include "tests/unit/link_util.h"
 
 #include <pthread.h>
@@ -9,6 +9,15 @@
 
 #define MAX  (1u << 20)
 #define LONG 10000u /* ms: nothing in these tests takes so long unless it is broken */
+
+/* A test of what each row of the table promises. */
+#define ON_BOTH(test, nng_kind)                                                                              \
+    static void test(void **state)                                                                           \
+    {                                                                                                        \
+        (void)state;                                                                                         \
+        test##_at(nng_kind);                                                                                 \
+        test##_at(UTIL_SHM);                                                                                 \
+    }
 
 static const struct brig_link *l;
 static struct brig_fail why;
@@ -55,7 +64,7 @@ static void round_trip(void **state)
 {
     static const size_t sizes[] = {8, 9, 1000, 1024, 4096, 65536, MAX - 1, MAX};
     (void)state;
-    for (int kind = 0; kind < UTIL_KINDS; kind++) {
+    for (int kind = 0; kind < UTIL_LINKS; kind++) {
         char url[BRIG_URL_MAX];
         struct brig_rx *rx = listen_at(kind, url);
         struct brig_tx *tx = dial(url);
@@ -116,7 +125,7 @@ static void *send_thousand(void *arg)
 static void order(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < UTIL_KINDS; kind++) {
+    for (int kind = 0; kind < UTIL_LINKS; kind++) {
         char url[BRIG_URL_MAX];
         pthread_t sender;
         void *failed;
@@ -136,12 +145,11 @@ static void order(void **state)
 }
 
 /* The driver's receiver has many senders. */
-static void two_senders(void **state)
+static void two_senders_at(int kind)
 {
     char url[BRIG_URL_MAX];
     uint64_t next[2] = {0, 0};
-    (void)state;
-    struct brig_rx *rx = listen_at(UTIL_ABSTRACT, url);
+    struct brig_rx *rx = listen_at(kind, url);
     struct brig_tx *tx[2] = {dial(url), dial(url)};
     for (uint64_t i = 0; i < 200; i++) {
         size_t n;
@@ -158,12 +166,13 @@ static void two_senders(void **state)
     l->rx_close(rx);
 }
 
-static void nothing_comes(void **state)
+ON_BOTH(two_senders, UTIL_ABSTRACT)
+
+static void nothing_comes_at(int kind)
 {
     char url[BRIG_URL_MAX];
     struct brig_msg *m = NULL;
-    (void)state;
-    struct brig_rx *rx = listen_at(UTIL_ABSTRACT, url);
+    struct brig_rx *rx = listen_at(kind, url);
     uint64_t begin = brig_clock_ns();
     memset(&why, 0, sizeof why);
     assert_int_equal(l->recv(rx, &m, 60, &why), -BRIG_ETIMEOUT);
@@ -178,12 +187,13 @@ static void nothing_comes(void **state)
     l->rx_close(rx);
 }
 
+ON_BOTH(nothing_comes, UTIL_ABSTRACT)
+
 /* A peer that takes nothing: the sender is told after its time, and the frame is still its own. */
-static void no_room(void **state)
+static void no_room_at(int kind)
 {
     char url[BRIG_URL_MAX];
-    (void)state;
-    struct brig_rx *rx = listen_at(UTIL_ABSTRACT, url);
+    struct brig_rx *rx = listen_at(kind, url);
     struct brig_tx *tx = dial(url);
     uint64_t sent = 0, got = 0, begin = brig_clock_ns();
     for (;;) {
@@ -207,11 +217,12 @@ static void no_room(void **state)
     l->rx_close(rx);
 }
 
-static void too_large(void **state)
+ON_BOTH(no_room, UTIL_ABSTRACT)
+
+static void too_large_at(int kind)
 {
     char url[BRIG_URL_MAX];
-    (void)state;
-    struct brig_rx *rx = listen_at(UTIL_TCP, url);
+    struct brig_rx *rx = listen_at(kind, url);
     struct brig_tx *tx = dial(url);
     struct brig_msg *m = util_msg(1, MAX + 1);
     assert_int_equal(l->send(tx, m, LONG, &why), -BRIG_ELIMIT);
@@ -236,6 +247,8 @@ static void too_large(void **state)
     l->rx_close(rx);
 }
 
+ON_BOTH(too_large, UTIL_TCP)
+
 /* ---- closing ---- */
 
 static void *close_soon(void *rx)
@@ -253,7 +266,7 @@ static void closed_in_mid_wait(void **state)
         char url[BRIG_URL_MAX];
         struct brig_msg *m;
         pthread_t closer;
-        struct brig_rx *rx = listen_at(round % UTIL_KINDS, url);
+        struct brig_rx *rx = listen_at(round % UTIL_LINKS, url);
         assert_int_equal(pthread_create(&closer, NULL, close_soon, rx), 0);
         uint64_t begin = brig_clock_ns();
         assert_int_equal(l->recv(rx, &m, LONG, &why), -BRIG_ECANCELLED);
@@ -273,7 +286,9 @@ static void *close_tx(void *tx)
 static void last_frame_leaves(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < UTIL_INPROC; kind++) {
+    for (int kind = 0; kind < UTIL_LINKS; kind++) {
+        if (kind == UTIL_INPROC)
+            continue;
         char url[BRIG_URL_MAX];
         struct brig_rx *rx = listen_at(kind, url);
         for (int round = 0; round < 10; round++) {
@@ -325,7 +340,7 @@ static void leaves_nothing(void **state)
 static void peer_closes(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < UTIL_KINDS; kind++) {
+    for (int kind = 0; kind < UTIL_LINKS; kind++) {
         char url[BRIG_URL_MAX];
         struct brig_rx *rx = listen_at(kind, url);
         struct brig_tx *tx = dial(url);
@@ -354,12 +369,11 @@ static void peer_closes(void **state)
 }
 
 /* The peer ends while the sender waits for room: it waits no longer. */
-static void peer_closes_in_mid_send(void **state)
+static void peer_closes_in_mid_send_at(int kind)
 {
     char url[BRIG_URL_MAX];
     pthread_t closer;
-    (void)state;
-    struct brig_rx *rx = listen_at(UTIL_ABSTRACT, url);
+    struct brig_rx *rx = listen_at(kind, url);
     struct brig_tx *tx = dial(url);
     assert_int_equal(pthread_create(&closer, NULL, close_soon, rx), 0);
     uint64_t begin = brig_clock_ns();
@@ -376,6 +390,8 @@ static void peer_closes_in_mid_send(void **state)
     l->tx_close(tx);
 }
 
+ON_BOTH(peer_closes_in_mid_send, UTIL_ABSTRACT)
+
 /* ---- addresses ---- */
 
 static void nobody_there(void **state)
@@ -383,16 +399,20 @@ static void nobody_there(void **state)
     char url[BRIG_URL_MAX];
     struct brig_tx *tx = NULL;
     (void)state;
-    for (int kind = 0; kind < UTIL_KINDS; kind++) {
+    for (int kind = 0; kind < UTIL_LINKS; kind++) {
         util_url(kind, url);
-        if (kind == UTIL_TCP)
-            l->rx_close(listen_at(kind, url)); /* a port that was free just now */
+        l = brig_link_for(url, &why);
+        if (kind == UTIL_TCP) {
+            struct brig_rx *rx = listen_at(kind, url);
+            l->rx_close(rx); /* a port that was free just now */
+        }
         uint64_t begin = brig_clock_ns();
         assert_int_equal(l->dial(&tx, url, MAX, 100, &why), -BRIG_ETIMEOUT);
         assert_in_range(util_ms_since(begin), 95, 3000);
         assert_non_null(strstr(why.text, url));
         assert_non_null(strstr(why.text, "nobody listens there"));
     }
+    l = brig_link_at(0);
     assert_int_equal(l->dial(&tx, "tcp://127.0.0.1:0", MAX, 100, &why), -BRIG_EUSAGE);
     assert_int_equal(l->dial(&tx, "tcp://0.0.0.0:9", MAX, 100, &why), -BRIG_EUSAGE);
     int r = l->dial(&tx, "tcp://no-such-host.invalid:9", MAX, 1000, &why);
@@ -421,14 +441,17 @@ static void *listen_late(void *arg)
 static void dialled_before_listening(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < UTIL_KINDS; kind++) {
+    for (int kind = 0; kind < UTIL_LINKS; kind++) {
         struct late late = {.rx = NULL};
         pthread_t listener;
         void *failed;
         size_t n;
         util_url(kind, late.url);
-        if (kind == UTIL_TCP)
-            l->rx_close(listen_at(kind, late.url));
+        l = brig_link_for(late.url, &why);
+        if (kind == UTIL_TCP) {
+            struct brig_rx *rx = listen_at(kind, late.url);
+            l->rx_close(rx);
+        }
         assert_int_equal(pthread_create(&listener, NULL, listen_late, &late), 0);
         uint64_t begin = brig_clock_ns();
         struct brig_tx *tx = dial(late.url);
