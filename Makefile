@@ -45,6 +45,7 @@ FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 PROGRAMS := $(B)/brigade $(B)/brigade-shard
+COUNTED := $(addprefix $(B)/counted/,brigade brigade-shard count_allocs.so)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_C))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_C))
 
@@ -78,6 +79,16 @@ $(B)/brigade: $(call objs,driver/main.c) $(B)/libdriver.a $(B)/liblauncher.a $(B
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_DRIVER) $(LIBS_PROTO)
 $(B)/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
 	$(CC) $(LDFLAGS) $(SHARD_LDFLAGS_$(VARIANT)) -o $@ $^ $(LIBS_PROTO)
+# The same programs, both linked dynamically, so that a test can count their allocations.
+$(B)/counted/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_PROTO)
+$(B)/counted/brigade: $(B)/brigade
+	@mkdir -p $(@D)
+	cp $< $@
+$(B)/counted/count_allocs.so: tests/e2e/count_allocs.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC -o $@ $<
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_DRIVER) $(LIBS_PROTO)
@@ -148,7 +159,7 @@ unit: fixtures $(PROGRAMS) $(UNIT_TESTS) ## unit tests (VARIANT=san: under the s
 
 # PYTEST_ARGS chooses tests: make e2e PYTEST_ARGS='-k stats'.
 .PHONY: e2e
-e2e: fixtures $(PROGRAMS) ## tests of the real programs (VARIANT=san: a part of them)
+e2e: fixtures $(PROGRAMS) $(COUNTED) ## tests of the real programs (VARIANT=san: a part of them)
 	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -p no:cacheprovider \
 		tests/e2e $(PYTEST_ARGS)
 
