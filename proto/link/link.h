@@ -104,8 +104,8 @@ void brig_ctl_client_close(struct brig_ctl_client *c);
 
 /* ---- waiting ---- */
 
-/* From begin to end no CPU of this machine sleeps deeply: 9 us for both. begin returns what end takes; -1 when this
- * user may not (it takes write access to /dev/cpu_dma_latency), which end takes too. */
+/* From begin to end no CPU of this machine sleeps deeply: 9 us for both. begin returns what end takes; -1
+ * when this user may not (it takes write access to /dev/cpu_dma_latency), which end takes too. */
 int brig_hold_begin(void);
 void brig_hold_end(int fd);
 
