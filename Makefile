@@ -48,6 +48,9 @@ PROGRAMS := $(B)/brigade $(B)/brigade-shard
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_C))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_C))
 
+# Objects of tests stay: else each next run of make would compile them again.
+.SECONDARY:
+
 .PHONY: all
 all: $(PROGRAMS)
 

@@ -155,6 +155,8 @@ static struct brig_jv reverse(struct brig_jinja *j, struct brig_jv self, const s
     (void)args;
     if (self.kind == BRIG_JV_STR)
         return brig_jv_slice(j, self, none, none, minus);
+    if (self.kind == BRIG_JV_NONE || brig_jv_is_number(self))
+        return brig_jinja_fail(j, BRIG_JINJA_VALUE, "argument must be iterable");
     struct brig_jv made = copied(j, self, self.kind == BRIG_JV_ITER ? BRIG_JV_LIST : BRIG_JV_ITER);
     for (size_t i = 0; !j->failed && i < made.list->n / 2; i++) {
         struct brig_jv *a = &made.list->v[i], *b = &made.list->v[made.list->n - 1 - i], t = *a;

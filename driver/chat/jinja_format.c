@@ -165,7 +165,9 @@ struct brig_jv brig_jv_percent(struct brig_jinja *j, struct brig_str format, str
         brig_jinja_put(j, p, (size_t)((percent != NULL ? percent : end) - p));
         p = percent == NULL ? NULL : convert(j, &values, percent + 1, end);
     }
-    size_t n = v.kind == BRIG_JV_TUPLE ? v.list->n : v.kind == BRIG_JV_DICT || v.kind == BRIG_JV_LIST ? 0 : 1;
+    /* What can be subscribed may be there for its names only. */
+    bool named = v.kind == BRIG_JV_DICT || v.kind == BRIG_JV_LIST || v.kind == BRIG_JV_UNDEFINED;
+    size_t n = v.kind == BRIG_JV_TUPLE ? v.list->n : named ? 0 : 1;
     if (values.used < n)
         brig_jinja_fail(j, BRIG_JINJA_TYPE, "not all arguments converted during string formatting");
     return brig_jinja_captured(j, &inner, outer);

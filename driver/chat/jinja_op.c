@@ -179,6 +179,9 @@ static bool repeats(struct brig_jv v)
 
 struct brig_jv brig_jv_arithmetic(struct brig_jinja *j, enum brig_jop op, struct brig_jv a, struct brig_jv b)
 {
+    if (whole(a) && whole(b) && op == BRIG_JOP_DIV &&
+        brig_jv_as_int(b) != 0) /* not every integer is a double */
+        return brig_jv_float((double)((long double)brig_jv_as_int(a) / (long double)brig_jv_as_int(b)));
     if (whole(a) && whole(b) && op != BRIG_JOP_DIV)
         return int_arithmetic(j, op, brig_jv_as_int(a), brig_jv_as_int(b));
     if (brig_jv_is_number(a) && brig_jv_is_number(b))

@@ -37,11 +37,17 @@ static double bandwidth(const struct brig_bench_table *t)
     return median(t->probes, sizeof *t->probes, t->repeat);
 }
 
+/* Weights read for one token: a frame reads them once for all its rows (of experts at least those of one). */
+static double bytes_per_token(const struct brig_bench_table *t, const struct brig_bench_row *row)
+{
+    return (double)t->bytes_per_token / MEDIAN(row, rows_per_frame, t->repeat);
+}
+
 /* Share of the probed bandwidth that decoding reaches. */
 static double share(const struct brig_bench_table *t, const struct brig_bench_row *row)
 {
     double b = bandwidth(t);
-    return b == 0 ? 0 : MEDIAN(row, decode_tok_s, t->repeat) * (double)t->bytes_per_token / b;
+    return b == 0 ? 0 : MEDIAN(row, decode_tok_s, t->repeat) * bytes_per_token(t, row) / b;
 }
 
 /* Microseconds that each further hop costs: the fewest against the most shards of a mode that keeps them. */
@@ -51,7 +57,8 @@ static bool hop_cost(const struct brig_bench_table *t, const struct brig_bench_r
     *few = *many = NULL;
     for (unsigned i = 0; i < t->n_rows; i++) {
         const struct brig_bench_row *row = &t->rows[i];
-        if (!row->config.mode->keeps || (*few != NULL && row->config.mode != (*few)->config.mode))
+        if (!row->config.mode->keeps || row->config.n_streams != 1 ||
+            (*few != NULL && row->config.mode != (*few)->config.mode))
             continue;
         if (*few == NULL || row->config.n_shards < (*few)->config.n_shards)
             *few = row;
@@ -77,10 +84,10 @@ static void print_row(const struct brig_bench_table *t, const struct brig_bench_
         snprintf(p50, sizeof p50, "%.1f", MEDIAN(row, hop_us_p50, t->repeat));
         snprintf(p99, sizeof p99, "%.1f", MEDIAN(row, hop_us_p99, t->repeat));
     }
-    printf("%-6s %6u %8s %13.1f %12.2f %10s %10s %12.1f %12" PRIu64 " %6.1f %%\n", row->config.mode->name,
-           row->config.n_shards, start, MEDIAN(row, prefill_tok_s, t->repeat),
+    printf("%-6s %6u %7u %8s %13.1f %12.2f %10s %10s %12.1f %12.0f %6.1f %%\n", row->config.mode->name,
+           row->config.n_shards, row->config.n_streams, start, MEDIAN(row, prefill_tok_s, t->repeat),
            MEDIAN(row, decode_tok_s, t->repeat), p50, p99, (double)row->pss_peak_bytes / 1048576,
-           t->bytes_per_token, 100 * share(t, row));
+           bytes_per_token(t, row), 100 * share(t, row));
 }
 
 int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *fail)
@@ -89,8 +96,9 @@ int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *f
     double us;
     printf("%u prompt tokens, %u generated, median of %u, %u threads a shard\n", t->n_prompt, t->n_generate,
            t->repeat, t->rows[0].samples[0].threads);
-    printf("%-6s %6s %8s %13s %12s %10s %10s %12s %12s %8s\n", "mode", "shards", "start s", "prefill tok/s",
-           "decode tok/s", "hop us p50", "hop us p99", "PSS peak MiB", "bytes/token", "of probe");
+    printf("%-6s %6s %7s %8s %13s %12s %10s %10s %12s %12s %8s\n", "mode", "shards", "streams", "start s",
+           "prefill tok/s", "decode tok/s", "hop us p50", "hop us p99", "PSS peak MiB", "bytes/token",
+           "of probe");
     for (unsigned i = 0; i < t->n_rows; i++)
         print_row(t, &t->rows[i]);
     printf("probe: memory read once at %.1f GB/s by as many threads as a shard has\n", bandwidth(t) / 1e9);
@@ -124,6 +132,19 @@ static json_t *sample_json(const struct brig_bench_sample *s)
     return o;
 }
 
+/* What each stream generated. */
+static json_t *ids_json(const struct brig_bench_table *t, const struct brig_bench_row *row)
+{
+    json_t *all = json_array();
+    for (unsigned i = 0; i < row->config.n_streams; i++) {
+        json_t *one = json_array();
+        for (uint32_t k = 0; k < t->n_generate; k++)
+            json_array_append_new(one, json_integer(row->ids[(size_t)i * t->n_generate + k]));
+        json_array_append_new(all, one);
+    }
+    return all;
+}
+
 static json_t *row_json(const struct brig_bench_table *t, const struct brig_bench_row *row)
 {
     json_t *o = json_object(), *runs = json_array();
@@ -131,6 +152,9 @@ static json_t *row_json(const struct brig_bench_table *t, const struct brig_benc
         json_array_append_new(runs, sample_json(&row->samples[k]));
     json_object_set_new(o, "mode", json_string(row->config.mode->name));
     json_object_set_new(o, "shards", json_integer(row->config.n_shards));
+    json_object_set_new(o, "streams", json_integer(row->config.n_streams));
+    json_object_set_new(o, "flights", json_integer(row->samples[0].flights));
+    json_object_set_new(o, "rows_per_frame", json_real(MEDIAN(row, rows_per_frame, t->repeat)));
     json_object_set_new(o, "threads", json_integer(row->samples[0].threads));
     json_object_set_new(o, "start_s",
                         row->config.mode->keeps ? json_real(MEDIAN(row, start_s, t->repeat)) : json_null());
@@ -140,7 +164,8 @@ static json_t *row_json(const struct brig_bench_table *t, const struct brig_benc
     json_object_set_new(o, "hop_us_p99", hop_json(row, MEDIAN(row, hop_us_p99, t->repeat)));
     json_object_set_new(o, "hops_per_token", json_integer((json_int_t)row->samples[0].hops_per_token));
     json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)row->pss_peak_bytes));
-    json_object_set_new(o, "bytes_per_token", json_integer((json_int_t)t->bytes_per_token));
+    json_object_set_new(o, "bytes_per_token", json_integer((json_int_t)bytes_per_token(t, row)));
+    json_object_set_new(o, "ids", ids_json(t, row));
     json_object_set_new(o, "probe_share", json_real(share(t, row)));
     json_object_set_new(o, "runs", runs);
     return o;

@@ -9,7 +9,9 @@
 struct brig_bench_row {
     struct brig_bench_config config;
     struct brig_bench_sample *samples; /* [repeat] */
+    uint32_t *ids; /* [n_streams, n_generate] of the first run; all others gave the same */
     uint64_t pss_peak_bytes;
+    bool done; /* ids is there */
 };
 
 struct brig_bench_table {
@@ -22,6 +24,7 @@ struct brig_bench_table {
     uint64_t bytes_per_token;
     unsigned n_starts, starts_shards; /* 0: no mode starts processes for a pass */
     uint64_t *starts_ns;
+    uint32_t *scratch;    /* ids of a run that is compared with the first */
     double tokenize_mb_s; /* 0: the model has no tokenizer that is known */
 };
 

@@ -152,10 +152,20 @@ static int take_quant(struct brig_settings *s, const struct brig_option *o, cons
     const struct brig_type *t = brig_type_by_name(value);
     if (t == NULL)
         return wrong(fail, "no such type; `brigade list types` has them");
+    if (t->native != NULL)
+        return wrong(fail, "an interleaved type is written by --layout r16");
     if (t->quantize == NULL)
         return wrong(fail, "this type is read, and not written");
     *(const struct brig_type **)field(s, o) = t;
     return 0;
+}
+
+static int take_layout(struct brig_settings *s, const struct brig_option *o, const char *value,
+                       struct brig_fail *fail)
+{
+    (void)o;
+    s->interleave = strcmp(value, "r16") == 0;
+    return s->interleave || strcmp(value, "native") == 0 ? 0 : wrong(fail, "native or r16 is needed");
 }
 
 static int take_kv(struct brig_settings *s, const struct brig_option *o, const char *value,
@@ -213,6 +223,7 @@ void brig_settings_init(struct brig_settings *s)
     s->timeout_ms = 10000;
     s->bench_modes = "warm,cold";
     s->bench_shards = "1,all";
+    s->bench_streams = "1";
     s->bench_prompt = 64;
     s->bench_generate = 32;
     s->bench_repeat = 3;

@@ -50,10 +50,11 @@ struct brig_settings {
     const char *pre, *ids, *hidden, *messages;
     /* pack */
     const struct brig_type *quant, *head_quant; /* NULL: as stored; as quant */
-    bool requantize;
+    bool requantize, interleave;
     /* bench */
-    const char *bench_modes, *bench_shards, *bench_json;
+    const char *bench_modes, *bench_shards, *bench_streams, *bench_json;
     uint64_t bench_prompt, bench_generate, bench_repeat;
+    uint64_t bench_flights; /* 0: chosen */
 };
 
 #define BRIG_SHARDS_ALL UINT64_MAX

@@ -13,20 +13,45 @@
 #include "driver/run/probe.h"
 #include "driver/run/report.h"
 #include "proto/base/mem.h"
+#include "proto/base/parse.h"
 
-#define N_STARTS 100u
+#define N_STARTS    100u
+#define MAX_STREAMS 256u
 
-static int add_row(struct brig_bench_table *t, const struct brig_mode *mode, unsigned n_shards,
-                   struct brig_fail *fail)
+static int add_row(struct brig_bench_table *t, struct brig_bench_config c, struct brig_fail *fail)
 {
-    for (unsigned i = 0; i < t->n_rows; i++)
-        if (t->rows[i].config.mode == mode && t->rows[i].config.n_shards == n_shards)
+    for (unsigned i = 0; i < t->n_rows; i++) {
+        const struct brig_bench_config *k = &t->rows[i].config;
+        if (k->mode == c.mode && k->n_shards == c.n_shards && k->n_streams == c.n_streams)
             return 0;
+    }
     if (t->n_rows == BRIG_BENCH_MAX_ROWS)
-        return brig_fail_set(fail, BRIG_EUSAGE, "--modes and --shards: more than %u combinations",
+        return brig_fail_set(fail, BRIG_EUSAGE, "--modes, --shards and --streams: more than %u combinations",
                              BRIG_BENCH_MAX_ROWS);
-    t->rows[t->n_rows++].config = (struct brig_bench_config){.mode = mode, .n_shards = n_shards};
+    t->rows[t->n_rows++].config = c;
     return 0;
+}
+
+static int add_streams(struct brig_bench_table *t, const struct brig_lineup *l, struct brig_bench_config c,
+                       struct brig_fail *fail)
+{
+    const char *list = l->settings->bench_streams;
+    for (const char *p = list;; p++) {
+        size_t n = strcspn(p, ",");
+        char number[16];
+        uint64_t streams;
+        snprintf(number, sizeof number, "%.*s", (int)(n < sizeof number ? n : sizeof number), p);
+        if (n >= sizeof number || !brig_parse_u64(number, &streams) || streams < 1 || streams > MAX_STREAMS)
+            return brig_fail_set(fail, BRIG_EUSAGE, "--streams %s: numbers from 1 to %u are needed", list,
+                                 MAX_STREAMS);
+        c.n_streams = (unsigned)streams;
+        int r = add_row(t, c, fail);
+        if (r < 0)
+            return r;
+        p += n;
+        if (*p == '\0')
+            return 0;
+    }
 }
 
 static int add_mode(struct brig_bench_table *t, const struct brig_lineup *l, const struct brig_mode *mode,
@@ -35,13 +60,13 @@ static int add_mode(struct brig_bench_table *t, const struct brig_lineup *l, con
     const char *list = l->settings->bench_shards;
     for (const char *p = list;; p++) {
         size_t n = strcspn(p, ",");
+        struct brig_bench_config c = {.mode = mode};
         uint64_t shards;
-        unsigned count = 0;
         if (brig_option_shards(p, n, &shards, fail) < 0)
             return brig_fail_prefix(fail, "--shards %s", list);
-        int r = brig_lineup_count(l->model, shards, &count, fail);
+        int r = brig_lineup_count(l->model, shards, &c.n_shards, fail);
         if (r == 0)
-            r = add_row(t, mode, count, fail);
+            r = add_streams(t, l, c, fail);
         if (r < 0)
             return r;
         p += n;
@@ -70,16 +95,49 @@ static int fill_rows(struct brig_bench_table *t, const struct brig_lineup *l, st
     }
 }
 
-static int allocate(struct brig_bench_table *t, unsigned repeat, struct brig_fail *fail)
+static int allocate(struct brig_bench_table *t, const struct brig_settings *s, struct brig_fail *fail)
 {
-    t->repeat = repeat;
-    t->probes = brig_alloc(repeat, sizeof *t->probes);
+    t->repeat = (unsigned)s->bench_repeat;
+    t->probes = brig_alloc(t->repeat, sizeof *t->probes);
     bool ok = t->probes != NULL;
+    unsigned most = 0;
     for (unsigned i = 0; i < t->n_rows; i++) {
-        t->rows[i].samples = brig_alloc(repeat, sizeof *t->rows[i].samples);
-        ok &= t->rows[i].samples != NULL;
+        struct brig_bench_row *row = &t->rows[i];
+        row->samples = brig_alloc(t->repeat, sizeof *row->samples);
+        row->ids = brig_alloc(s->bench_generate * row->config.n_streams, sizeof *row->ids);
+        ok &= row->samples != NULL && row->ids != NULL;
+        most = row->config.n_streams > most ? row->config.n_streams : most;
     }
-    return ok ? 0 : brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u repetitions", repeat);
+    t->scratch = brig_alloc(s->bench_generate * most, sizeof *t->scratch);
+    ok &= t->scratch != NULL;
+    return ok ? 0 : brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u repetitions", t->repeat);
+}
+
+/* Modes, shards, streams and frames under way change no token; if they did, their speeds would not be speeds
+ * of the same thing. */
+static int check_ids(const struct brig_bench_table *t, const struct brig_bench_row *row, const uint32_t *ids,
+                     struct brig_fail *fail)
+{
+    for (unsigned i = 0; i < t->n_rows && t->rows[i].done; i++) {
+        unsigned a = t->rows[i].config.n_streams, b = row->config.n_streams;
+        if (memcmp(t->rows[i].ids, ids, (size_t)(a < b ? a : b) * t->n_generate * sizeof *ids) != 0)
+            return brig_fail_set(fail, BRIG_EINTERNAL, "it gave other tokens than %s, %u shards, %u streams",
+                                 t->rows[i].config.mode->name, t->rows[i].config.n_shards, a);
+    }
+    return 0;
+}
+
+static int measure_once(struct brig_bench_table *t, const struct brig_bench_opts *o,
+                        struct brig_bench_row *row, unsigned k, struct brig_fail *fail)
+{
+    uint32_t *ids = k == 0 ? row->ids : t->scratch;
+    int r = brig_bench_once(o, row->config, &row->samples[k], ids, fail);
+    if (r == 0)
+        r = check_ids(t, row, ids, fail);
+    row->done = true;
+    return r < 0 ? brig_fail_prefix(fail, "%s, %u shards, %u streams", row->config.mode->name,
+                                    row->config.n_shards, row->config.n_streams)
+                 : 0;
 }
 
 /* A B A B, not A A B B: what changes with time on the machine meets all alike. */
@@ -89,10 +147,9 @@ static int measure(struct brig_bench_table *t, const struct brig_bench_opts *o, 
     size_t total = (size_t)t->n_rows * (t->repeat + 1), done = 0;
     for (unsigned k = 0; k < t->repeat; k++) {
         for (unsigned i = 0; i < t->n_rows; i++) {
-            int r = brig_bench_once(o, t->rows[i].config, &t->rows[i].samples[k], fail);
+            int r = measure_once(t, o, &t->rows[i], k, fail);
             if (r < 0)
-                return brig_fail_prefix(fail, "%s, %u shards", t->rows[i].config.mode->name,
-                                        t->rows[i].config.n_shards);
+                return r;
             brig_progress_update(bar, ++done, total);
         }
         int r = brig_probe_read_once(t->rows[0].samples[k].threads, &t->probes[k], fail);
@@ -100,7 +157,7 @@ static int measure(struct brig_bench_table *t, const struct brig_bench_opts *o, 
             return r;
     }
     for (unsigned i = 0; i < t->n_rows; i++) {
-        int r = brig_bench_pss(o, t->rows[i].config, &t->rows[i].pss_peak_bytes, fail);
+        int r = brig_bench_pss(o, t->rows[i].config, t->scratch, &t->rows[i].pss_peak_bytes, fail);
         if (r < 0)
             return r;
         brig_progress_update(bar, ++done, total);
@@ -152,13 +209,14 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
                                 .timeout_ms = s->timeout_ms,
                                 .n_prompt = (uint32_t)s->bench_prompt,
                                 .n_generate = (uint32_t)s->bench_generate,
+                                .flights = (unsigned)s->bench_flights,
                                 .cancel = brig_interrupt_flag()};
     struct brig_progress bar;
     int r = brig_lineup_batch(BRIG_SESSION_MAX_ROWS, &o.batch_rows, fail);
     if (r == 0)
         r = fill_rows(t, l, fail);
     if (r == 0)
-        r = allocate(t, (unsigned)s->bench_repeat, fail);
+        r = allocate(t, s, fail);
     if (r < 0)
         return r;
     brig_progress_init(&bar, "bench", s->quiet);
@@ -185,8 +243,11 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     }
     if (r == 0 && s->bench_json != NULL)
         r = brig_bench_table_json(&t, s->bench_json, fail);
-    for (unsigned i = 0; i < t.n_rows; i++)
+    for (unsigned i = 0; i < t.n_rows; i++) {
         brig_free(t.rows[i].samples);
+        brig_free(t.rows[i].ids);
+    }
+    brig_free(t.scratch);
     brig_free(t.probes);
     brig_free(t.starts_ns);
     return brig_lineup_release(&l, r, fail);
@@ -195,17 +256,19 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
 const struct brig_verb brig_verb_bench = {
     .name = "bench",
     .help = "measure modes and numbers of shards",
-    .usage = "MODEL [--modes LIST] [--shards LIST] [OPTION]...",
+    .usage = "MODEL [--modes LIST] [--shards LIST] [--streams LIST] [OPTION]...",
     .about =
-        "Every combination of mode and number of shards generates tokens after the same made-up prompt;\n"
-        "they take turns, and medians are printed, beside a read-once probe of the memory's bandwidth\n"
+        "Every combination of mode, number of shards and number of streams generates tokens after the same\n"
+        "made-up prompts, and the same tokens, or it is a failure; they take turns, and medians are printed, "
+        "beside a read-once probe of the memory's bandwidth\n"
         "taken in the same run. Starts of processes are timed when a mode is among them that needs them,\n"
         "and the tokenizer when the model has one.\n"
         "The model needs no tokenizer.\n"
         "\n"
         "examples:\n"
         "  brigade bench MODEL\n"
-        "  brigade bench MODEL --modes warm --shards 1,2,all -p 128 -n 64 --repeat 5 --json bench.json\n",
+        "  brigade bench MODEL --modes warm --shards 1,2,all -p 128 -n 64 --repeat 5 --json bench.json\n"
+        "  brigade bench MODEL --modes warm --shards 1 --streams 1,2,4,8,16\n",
     .operand = "MODEL",
     .operand_needed = true,
     .run = run,

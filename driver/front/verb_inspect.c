@@ -97,7 +97,7 @@ static void print_bytes(const struct brig_model *m, uint64_t token_bytes)
 
 static void print_tensors(const struct brig_model *m)
 {
-    printf("\n%-40s %-6s %-20s %4s %14s %14s\n", "tensor", "type", "shape [rows, cols]", "file", "offset",
+    printf("\n%-40s %-8s %-20s %4s %14s %14s\n", "tensor", "type", "shape [rows, cols]", "file", "offset",
            "bytes");
     for (unsigned i = 0; i < m->n_tensors; i++) {
         const struct brig_tensor *t = &m->tensors[i];
@@ -106,7 +106,7 @@ static void print_tensors(const struct brig_model *m)
         for (unsigned d = t->n_dims; d-- > 0;) /* the fastest dimension is written last */
             n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%" PRIu64, n > 0 ? ", " : "[", t->dims[d]);
         put_text(t->name);
-        printf("%*s %-6s %s]%*s %4u %14" PRIu64 " %14" PRIu64, t->name.len < 40 ? (int)(40 - t->name.len) : 0,
+        printf("%*s %-8s %s]%*s %4u %14" PRIu64 " %14" PRIu64, t->name.len < 40 ? (int)(40 - t->name.len) : 0,
                "", t->type->name, shape, n < 19 ? (int)(19 - n) : 0, "", t->file, t->offset, t->bytes);
         if (t->sides.group_cols != 0) /* scales and zeros of a packed matrix */
             printf("  + %" PRIu64 " beside", brig_sides_bytes(&t->sides));

@@ -53,6 +53,17 @@ static void note_kept(const struct brig_pack_plan *p)
                 p->n_kept > 1 ? " and others" : "");
 }
 
+static void note_native(const struct brig_pack_plan *p)
+{
+    if (p->n_native > 0)
+        fprintf(
+            stderr,
+            "brigade: %u matrices keep the native layout (r16 takes Q8_0, Q4_0 and Q4_1 with rows by the 16, "
+            "and no token table): %.*s (%" PRIu64 " rows, %s)%s\n",
+            p->n_native, (int)p->native->from->name.len, p->native->from->name.ptr, p->native->from->dims[1],
+            p->native->type->name, p->n_native > 1 ? " and others" : "");
+}
+
 static int pack(const struct brig_settings *s, const struct brig_model *m, struct brig_fail *fail)
 {
     struct view v = {.quiet = s->quiet};
@@ -63,13 +74,16 @@ static int pack(const struct brig_settings *s, const struct brig_model *m, struc
         .n_slices = s->shards == BRIG_SHARDS_ALL ? m->desc.n_layers + 1 : (unsigned)s->shards,
         .quant = s->quant,
         .head_quant = s->head_quant,
+        .interleave = s->interleave,
         .requantize = s->requantize,
     };
     int r = brig_pack_plan(&p, &request, fail);
     if (r < 0)
         return r;
-    if (!s->quiet)
+    if (!s->quiet) {
         note_kept(&p);
+        note_native(&p);
+    }
     brig_progress_init(&v.bar, "packing, MiB", s->quiet);
     const struct brig_pack_watch watch = {progress, part, &v, brig_interrupt_flag()};
     r = brig_pack(&p, s->second, &watch, &bytes, fail);
@@ -96,20 +110,23 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
 const struct brig_verb brig_verb_pack = {
     .name = "pack",
     .help = "a model as a bundle: one file a slice, with hashes; also in other types",
-    .usage = "MODEL OUT [--shards N] [--quant TYPE] [--head-quant TYPE] [--allow-requantize]",
+    .usage = "MODEL OUT [--shards N] [--quant TYPE] [--head-quant TYPE] [--layout native|r16] [OPTION]...",
     .about =
         "Writes the folder OUT: a GGUF file with metadata, tokenizer and token table, one for each slice of "
         "the\n"
         "line, and manifest.json. OUT is then a MODEL for every verb, cut into as many shards as one likes.\n"
-        "--quant makes matrices of floats smaller; norms, biases and routers stay as they are. A pack that "
-        "was\n"
+        "--quant makes matrices of floats smaller; norms, biases and routers stay as they are. --layout r16\n"
+        "interleaves 16 rows of Q8_0, Q4_0 and Q4_1, which is read faster; the numbers and the answers are "
+        "the\n"
+        "same, and packing it again without that option brings the native layout back. A pack that was\n"
         "interrupted goes on where it stopped when the same command is given again. The same model and "
         "options\n"
         "give the same bytes everywhere.\n"
         "\n"
         "examples:\n"
         "  brigade pack MODEL OUT --shards 4\n"
-        "  brigade pack MODEL OUT --quant Q4_0 --head-quant Q8_0\n",
+        "  brigade pack MODEL OUT --quant Q4_0 --head-quant Q8_0\n"
+        "  brigade pack MODEL OUT --quant Q4_0 --layout r16\n",
     .operand = "MODEL",
     .operand_needed = true,
     .second = "OUT",

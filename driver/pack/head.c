@@ -25,12 +25,12 @@ static bool starts_with(struct brig_str s, const char *prefix)
 static bool skip_key(struct brig_str key, const void *arg)
 {
     const struct brig_pack_request *r = arg;
-    static const char *const own[] = {"general.alignment", "brigade.sha256", "brigade.source", "brigade.pack",
-                                      "brigade.cells"};
+    static const char *const own[] = {"general.alignment", "general.architecture", "brigade.sha256",
+                                      "brigade.source",    "brigade.pack",         "brigade.cells"};
     for (unsigned i = 0; i < sizeof own / sizeof *own; i++)
         if (brig_str_eq(key, own[i]))
             return true;
-    bool other_types = r->quant != NULL || r->head_quant != NULL;
+    bool other_types = r->quant != NULL || r->head_quant != NULL || r->interleave;
     return starts_with(key, "split.") || (other_types && brig_str_eq(key, "general.file_type"));
 }
 
@@ -48,14 +48,22 @@ static void put_source(struct brig_gguf_writer *w, const struct brig_pack_reques
     brig_buf_release(&words);
 }
 
+/* Rows and norms in the hub's layout under GGUF's name of the family would mislead other programs: they would
+ * load the file and compute wrong numbers. */
+static void put_arch(struct brig_gguf_writer *w, const struct brig_model *m)
+{
+    char arch[sizeof m->desc.arch + sizeof BRIG_HUB_ARCH_PREFIX];
+    snprintf(arch, sizeof arch, "%s%s", m->hub_layout ? BRIG_HUB_ARCH_PREFIX : "", m->desc.arch);
+    brig_gguf_put_str(w, "general.architecture", str(arch));
+}
+
 static void put_keys(struct brig_gguf_writer *w, const struct brig_pack_plan *p, unsigned part)
 {
     const struct brig_model *m = p->request.model;
     char cells[32];
+    put_arch(w, m);
     if (part == 0)
         brig_gguf_put_meta(w, m, skip_key, &p->request);
-    else
-        brig_gguf_put_str(w, "general.architecture", str(m->desc.arch));
     brig_gguf_put_u32(w, "general.alignment", BRIG_GGUF_ALIGNMENT);
     put_source(w, &p->request);
     if (part > 0) {

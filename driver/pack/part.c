@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "driver/pack/packed.h"
+#include "driver/pack/panels.h"
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
 #include "proto/model/gguf_write.h"
@@ -31,6 +32,7 @@ struct output {
     /* Buffers of STEP_BYTES. */
     uint8_t *stored, *packed;
     float *numbers, *back;
+    struct brig_pack_panels from, to; /* of the present tensor */
 };
 
 static int write_at(struct output *o, const void *bytes, size_t n, off_t at, struct brig_fail *fail)
@@ -58,6 +60,31 @@ static int append(struct output *o, const void *bytes, size_t n, uint64_t *at, s
     return r;
 }
 
+/* Blocks of the present tensor, in the order of its rows. */
+static int append_rows(struct output *o, const uint8_t *bytes, size_t n, uint64_t *at, struct brig_fail *fail)
+{
+    const void *panel;
+    int r = 0;
+    if (o->to.type == NULL)
+        return append(o, bytes, n, at, fail);
+    for (size_t took; n > 0 && r == 0; bytes += took, n -= took) {
+        took = brig_pack_panels_add(&o->to, bytes, n, &panel);
+        if (panel != NULL)
+            r = append(o, panel, o->to.panel_bytes, at, fail);
+    }
+    return r;
+}
+
+/* n bytes of the rows of the tensor that is read, from byte `from` on, to o->stored. */
+static int read_rows(struct output *o, const struct brig_tensor *t, uint64_t from, size_t n,
+                     struct brig_fail *fail)
+{
+    const struct brig_model *m = o->plan->request.model;
+    if (o->from.type != NULL)
+        return brig_pack_panels_read(&o->from, m, t, from, o->stored, n, fail);
+    return brig_model_read(m, t->file, o->stored, n, t->offset + from, fail);
+}
+
 static bool cancelled(const struct output *o)
 {
     return o->watch->cancel != NULL && *o->watch->cancel != 0;
@@ -78,12 +105,13 @@ static int convert(struct output *o, const struct brig_pack_item *item, const fl
     for (size_t i = 0; i < n_elems; i++)
         if (!isfinite(numbers[i]))
             return no_number(o, item, "not finite", fail);
-    item->type->quantize(numbers, o->packed, n_elems);
-    item->type->dequant(o->packed, o->back, n_elems);
+    const struct brig_type *type = brig_type_native(item->type);
+    type->quantize(numbers, o->packed, n_elems);
+    type->dequant(o->packed, o->back, n_elems);
     for (size_t i = 0; i < n_elems; i++)
         if (!isfinite(o->back[i])) {
             char what[48];
-            snprintf(what, sizeof what, "too large for %s", item->type->name);
+            snprintf(what, sizeof what, "too large for %s", type->name);
             return no_number(o, item, what, fail);
         }
     return 0;
@@ -106,20 +134,22 @@ static int add_tensor(struct output *o, const struct brig_pack_item *item, uint6
                       struct brig_fail *fail)
 {
     const struct brig_tensor *t = item->from;
-    uint64_t n = t->bytes / t->type->block_bytes * t->type->block_elems, from = t->offset;
+    const struct brig_type *stored = brig_type_native(t->type);
+    bool same = brig_type_native(item->type) == stored;
+    uint64_t n = t->bytes / stored->block_bytes * stored->block_elems, from = 0;
     int r = 0;
     while (n > 0 && r == 0) {
         size_t step = n < STEP_ELEMS ? (size_t)n : STEP_ELEMS;
-        size_t in = (size_t)bytes_of(t->type, step), out = (size_t)bytes_of(item->type, step);
+        size_t in = (size_t)bytes_of(stored, step), out = (size_t)bytes_of(item->type, step);
         if (cancelled(o))
             return brig_fail_set(fail, BRIG_ECANCELLED, "cancelled");
-        r = brig_model_read(o->plan->request.model, t->file, o->stored, in, from, fail);
-        if (r == 0 && item->type != t->type) {
-            t->type->dequant(o->stored, o->numbers, step);
+        r = read_rows(o, t, from, in, fail);
+        if (r == 0 && !same) {
+            stored->dequant(o->stored, o->numbers, step);
             r = convert(o, item, o->numbers, step, fail);
         }
         if (r == 0)
-            r = append(o, item->type != t->type ? o->packed : o->stored, out, at, fail);
+            r = append_rows(o, same ? o->stored : o->packed, out, at, fail);
         n -= step;
         from += in;
         tell(o, out);
@@ -143,11 +173,23 @@ static int add_packed(struct output *o, const struct brig_pack_item *item, uint6
             size_t out = (size_t)bytes_of(item->type, step);
             r = convert(o, item, numbers + col, step, fail);
             if (r == 0)
-                r = append(o, o->packed, out, at, fail);
+                r = append_rows(o, o->packed, out, at, fail);
             tell(o, out);
         }
     }
     brig_pack_packed_release(&p);
+    return r;
+}
+
+static int add_item(struct output *o, const struct brig_pack_item *item, uint64_t *at, struct brig_fail *fail)
+{
+    int r = brig_pack_panels_open(&o->from, item->from->type, item->from, fail);
+    if (r == 0)
+        r = brig_pack_panels_open(&o->to, item->type, item->from, fail);
+    if (r == 0)
+        r = (item->from->type->packing != NULL ? add_packed : add_tensor)(o, item, at, fail);
+    brig_pack_panels_release(&o->from);
+    brig_pack_panels_release(&o->to);
     return r;
 }
 
@@ -176,8 +218,7 @@ static int write_part(struct output *o, unsigned part, const struct brig_buf *he
     for (unsigned i = 0; i < o->plan->n_items && r == 0; i++) {
         if (o->plan->items[i].part != part)
             continue;
-        bool packed = o->plan->items[i].from->type->packing != NULL;
-        r = (packed ? add_packed : add_tensor)(o, &o->plan->items[i], &at, fail);
+        r = add_item(o, &o->plan->items[i], &at, fail);
         if (r == 0)
             r = pad(o, &at, fail);
     }

@@ -48,9 +48,9 @@ static int choose(struct brig_pack_plan *p, struct brig_pack_item *item, struct 
     const struct brig_pack_request *r = &p->request;
     const struct brig_tensor *t = item->from;
     const struct brig_type *want = is_head(r->model, t) && r->head_quant != NULL ? r->head_quant : r->quant;
-    item->type = t->type;
+    item->type = brig_type_native(t->type);
     item->bytes = t->bytes;
-    if (want == NULL || want == t->type || !may_change(t))
+    if (want == NULL || want == item->type || !may_change(t))
         return t->type->packing == NULL ? 0 : no_place(r, t, fail);
     if (t->type->block_elems > 1 && !r->requantize)
         return brig_fail_set(
@@ -75,6 +75,19 @@ static int choose(struct brig_pack_plan *p, struct brig_pack_item *item, struct 
     return 0;
 }
 
+/* The layout, once the type is chosen: the bytes stay as many. Single rows are read from the token table. */
+static void lay(struct brig_pack_plan *p, struct brig_pack_item *item)
+{
+    const struct brig_tensor *t = item->from;
+    const struct brig_type *joint = brig_type_interleaved(item->type);
+    if (!p->request.interleave || !may_change(t))
+        return;
+    if (joint != NULL && t->dims[1] % brig_type_panel_rows(joint) == 0 && t->role != BRIG_ROLE_TOKEN_TABLE)
+        item->type = joint;
+    else if (p->n_native++ == 0)
+        p->native = item;
+}
+
 static int choose_all(struct brig_pack_plan *p, struct brig_fail *fail)
 {
     const struct brig_model *m = p->request.model;
@@ -87,6 +100,7 @@ static int choose_all(struct brig_pack_plan *p, struct brig_fail *fail)
         int r = choose(p, item, fail);
         if (r < 0)
             return r;
+        lay(p, item);
         if (!brig_add_u64(p->bytes, brig_align_up(item->bytes, 4096), &p->bytes))
             return brig_fail_set(fail, BRIG_ELIMIT, "%s: too large for any disk", m->path);
     }
@@ -156,9 +170,9 @@ void brig_pack_plan_release(struct brig_pack_plan *p)
 int brig_pack_words(const struct brig_pack_request *r, struct brig_buf *out)
 {
     const struct brig_type *head = r->head_quant != NULL ? r->head_quant : r->quant;
-    return brig_buf_printf(out, "%u slices, matrices %s, head %s, layout native", r->n_slices,
+    return brig_buf_printf(out, "%u slices, matrices %s, head %s, layout %s", r->n_slices,
                            r->quant != NULL ? r->quant->name : "as stored",
-                           head != NULL ? head->name : "as stored");
+                           head != NULL ? head->name : "as stored", r->interleave ? "r16" : "native");
 }
 
 void brig_pack_name(unsigned part, unsigned n_parts, char *out)

@@ -19,6 +19,7 @@ struct brig_pack_request {
     unsigned n_slices;
     const struct brig_type *quant;      /* for matrices of the layers; NULL: as they are stored */
     const struct brig_type *head_quant; /* for the output table, or the tied table; NULL: as quant */
+    bool interleave;                    /* layout r16: 16 rows interleaved, where type and shape allow it */
     bool requantize;                    /* also what is quantised already */
 };
 
@@ -40,6 +41,9 @@ struct brig_pack_plan {
      */
     unsigned n_kept;
     const struct brig_tensor *kept; /* the first */
+    /* Matrices that should have been interleaved and cannot. */
+    unsigned n_native;
+    const struct brig_pack_item *native; /* the first */
 };
 
 /* A tensor that is quantised already is refused without requantize. Release frees. */

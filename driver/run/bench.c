@@ -1,6 +1,7 @@
 /* One measured run. */
 #include "driver/run/bench.h"
 
+#include "driver/run/sched.h"
 #include "driver/run/session.h"
 #include "proto/base/clock.h"
 #include "proto/base/mem.h"
@@ -11,9 +12,10 @@ static uint32_t ctx_of(const struct brig_bench_opts *o)
     return o->n_prompt + o->n_generate;
 }
 
-static uint32_t rows_of(const struct brig_bench_opts *o)
+static uint32_t rows_of(const struct brig_bench_opts *o, struct brig_bench_config c)
 {
-    return ctx_of(o) < BRIG_SESSION_MAX_ROWS ? ctx_of(o) : BRIG_SESSION_MAX_ROWS;
+    uint64_t rows = (uint64_t)ctx_of(o) * c.n_streams;
+    return rows < BRIG_SESSION_MAX_ROWS ? (uint32_t)rows : BRIG_SESSION_MAX_ROWS;
 }
 
 static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c, bool pss,
@@ -28,96 +30,165 @@ static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c
                                         .exact = o->exact,
                                         .kv_f32 = o->kv_f32,
                                         .ctx = ctx_of(o),
-                                        .slots = 1,
-                                        .max_rows = rows_of(o),
+                                        .slots = c.n_streams,
+                                        .max_rows = rows_of(o, c),
                                         .timeout_ms = o->timeout_ms,
                                         .pss = pss,
                                         .cancel = o->cancel};
     return brig_line_open(ret, &line, fail);
 }
 
-static int open_session(const struct brig_bench_opts *o, struct brig_line *line, struct brig_session **ret,
-                        struct brig_fail *fail)
+/* One sequence: a made-up prompt, then the likeliest token again and again. */
+struct stream {
+    uint32_t *prompt; /* [n_prompt + 1] with room for the first token drawn */
+    uint32_t *ids;    /* [n_generate] */
+    uint32_t n, end;  /* drawn; how many are wanted now */
+};
+
+struct streams {
+    const struct brig_bench_opts *o;
+    struct brig_sched *sched;
+    unsigned n;
+    struct stream *v;  /* [n] */
+    uint32_t *prompts; /* [n, n_prompt + 1] */
+};
+
+static uint32_t top_one(void *ctx)
 {
-    const struct brig_session_opts session = {.model = o->model,
-                                              .embed = o->embed,
-                                              .line = line,
-                                              .ctx = ctx_of(o),
-                                              .batch_rows =
-                                                  o->batch_rows < rows_of(o) ? o->batch_rows : rows_of(o)};
-    return brig_session_new(ret, &session, fail);
+    (void)ctx;
+    return 1;
 }
 
-/* Ids that differ from one another and are the same in every run. */
-static uint32_t *make_prompt(const struct brig_bench_opts *o, struct brig_fail *fail)
+static int take_likeliest(void *ctx, const struct brig_row *row, uint32_t *next, bool *goes_on,
+                          struct brig_fail *fail)
 {
-    uint32_t *ids = brig_alloc(o->n_prompt, sizeof *ids);
-    uint32_t x = 12345;
-    if (ids == NULL) {
-        brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a prompt of %u tokens", o->n_prompt);
-        return NULL;
-    }
+    struct stream *t = ctx;
+    (void)fail;
+    *next = t->ids[t->n++] = row->ids[0];
+    *goes_on = t->n < t->end;
+    return 0;
+}
+
+/* Ids that differ from one another and from stream to stream and are the same in every run. */
+static void make_prompt(const struct brig_bench_opts *o, unsigned stream, uint32_t *ids)
+{
+    uint32_t x = 12345 + stream * 7919;
     for (uint32_t i = 0; i < o->n_prompt; i++) {
         x = x * 1664525u + 1013904223u;
         ids[i] = (x >> 8) % o->model->desc.vocab;
     }
-    return ids;
+}
+
+static void close_streams(struct streams *s)
+{
+    brig_sched_free(s->sched);
+    brig_free(s->v);
+    brig_free(s->prompts);
+}
+
+static int open_streams(struct streams *s, const struct brig_bench_opts *o, struct brig_bench_config c,
+                        struct brig_line *line, uint32_t *ids, struct brig_fail *fail)
+{
+    uint32_t max_rows = rows_of(o, c);
+    const struct brig_sched_opts opts = {.model = o->model,
+                                         .embed = o->embed,
+                                         .line = line,
+                                         .ctx = ctx_of(o),
+                                         .slots = c.n_streams,
+                                         .frame_rows = o->batch_rows < max_rows ? o->batch_rows : max_rows,
+                                         .flights = o->flights};
+    size_t prompt = (size_t)o->n_prompt + 1;
+    *s = (struct streams){.o = o, .n = c.n_streams};
+    s->v = brig_alloc(s->n, sizeof *s->v);
+    s->prompts = brig_alloc(s->n, prompt * sizeof *s->prompts);
+    int r = s->v != NULL && s->prompts != NULL
+                ? brig_sched_new(&s->sched, &opts, fail)
+                : brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u prompts of %u tokens", s->n,
+                                o->n_prompt);
+    for (unsigned i = 0; r == 0 && i < s->n; i++) {
+        s->v[i].prompt = s->prompts + i * prompt;
+        s->v[i].ids = ids + (size_t)i * o->n_generate;
+        make_prompt(o, i, s->v[i].prompt);
+    }
+    return r;
+}
+
+/* All streams from where they are, until each has drawn `end` tokens. */
+static int run_streams(struct streams *s, uint32_t end, struct brig_fail *fail)
+{
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < s->n; i++) {
+        struct stream *t = &s->v[i];
+        struct brig_seq seq = {.prompt = t->prompt,
+                               .n_prompt = s->o->n_prompt + t->n,
+                               .top = top_one,
+                               .answer = take_likeliest,
+                               .ctx = t};
+        uint32_t slot;
+        size_t kept;
+        if (t->n > 0) /* the first token: the slot has kept the prompt */
+            t->prompt[s->o->n_prompt] = t->ids[0];
+        t->end = end;
+        r = brig_sched_add(s->sched, &seq, &slot, &kept, fail);
+    }
+    while (r == 0 && brig_sched_busy(s->sched))
+        r = brig_sched_step(s->sched, fail);
+    return r;
 }
 
 struct times {
     uint64_t begin_ns, first_ns, last_ns;
     unsigned n_hops_before; /* samples that are the prompt's */
+    uint64_t decode_frames;
 };
 
-static int generate(const struct brig_bench_opts *o, struct brig_line *line, struct brig_session *s,
-                    uint32_t n_generate, struct times *t, struct brig_fail *fail)
+/* The prompts of all streams, then a token of each until all have n_generate >= 2. */
+static int generate(struct streams *s, struct brig_line *line, uint32_t n_generate, struct times *t,
+                    struct brig_fail *fail)
 {
-    struct brig_answer a;
     struct brig_line_stats stats;
-    uint32_t *prompt = make_prompt(o, fail);
-    if (prompt == NULL)
-        return -BRIG_ENOMEM;
     t->begin_ns = brig_clock_ns();
-    int r = brig_session_feed(s, prompt, o->n_prompt, 1, NULL, NULL, &a, fail);
+    int r = run_streams(s, 1, fail);
     t->first_ns = brig_clock_ns();
-    brig_free(prompt);
     if (r < 0)
         return r;
     brig_line_stats(line, &stats);
     t->n_hops_before = stats.n_hop_ns;
-    for (uint32_t i = 1; r == 0 && i < n_generate; i++) {
-        uint32_t id = a.ids[0];
-        r = brig_session_feed(s, &id, 1, 1, NULL, NULL, &a, fail);
-    }
+    uint64_t frames_before = brig_sched_frames(s->sched);
+    r = run_streams(s, n_generate, fail);
     t->last_ns = brig_clock_ns();
+    t->decode_frames = brig_sched_frames(s->sched) - frames_before;
     return r;
 }
 
-static double rate(uint32_t n, uint64_t ns)
+static double rate(double n, uint64_t ns)
 {
-    return ns == 0 ? 0 : (double)n * (double)BRIG_NS_PER_S / (double)ns;
+    return ns == 0 ? 0 : n * (double)BRIG_NS_PER_S / (double)ns;
 }
 
-static void read_figures(const struct brig_bench_opts *o, struct brig_line *line, const struct times *t,
+static void read_figures(const struct streams *s, struct brig_line *line, const struct times *t,
                          struct brig_bench_sample *ret)
 {
     struct brig_line_stats stats;
     brig_line_stats(line, &stats);
     unsigned from = t->n_hops_before < stats.n_hop_ns ? t->n_hops_before : 0;
-    ret->prefill_tok_s = rate(o->n_prompt, t->first_ns - t->begin_ns);
-    ret->decode_tok_s = rate(o->n_generate - 1, t->last_ns - t->first_ns);
+    double decoded = (double)s->n * (s->o->n_generate - 1);
+    ret->prefill_tok_s = rate((double)s->n * s->o->n_prompt, t->first_ns - t->begin_ns);
+    ret->decode_tok_s = rate(decoded, t->last_ns - t->first_ns);
+    ret->rows_per_frame = t->decode_frames == 0 ? 1 : decoded / (double)t->decode_frames;
     ret->has_hops = stats.n_hop_ns > from;
     ret->hop_us_p50 = (double)brig_percentile(stats.hop_ns + from, stats.n_hop_ns - from, 50) / 1000;
     ret->hop_us_p99 = (double)brig_percentile(stats.hop_ns + from, stats.n_hop_ns - from, 99) / 1000;
     ret->hops_per_token = stats.hops_per_pass;
     ret->threads = stats.n_stages > 0 ? stats.stages[0].threads : 0;
+    ret->flights = brig_sched_flights(s->sched);
 }
 
 int brig_bench_once(const struct brig_bench_opts *o, struct brig_bench_config c,
-                    struct brig_bench_sample *ret, struct brig_fail *fail)
+                    struct brig_bench_sample *ret, uint32_t *ids, struct brig_fail *fail)
 {
     struct brig_line *line = NULL;
-    struct brig_session *session = NULL;
+    struct streams s = {0};
     struct brig_line_stats stats;
     struct times t = {0};
     uint64_t begin = brig_clock_ns();
@@ -126,35 +197,35 @@ int brig_bench_once(const struct brig_bench_opts *o, struct brig_bench_config c,
         return r;
     brig_line_stats(line, &stats);
     ret->start_s = (double)(stats.proven_ns - begin) / (double)BRIG_NS_PER_S;
-    r = open_session(o, line, &session, fail);
+    r = open_streams(&s, o, c, line, ids, fail);
     if (r == 0)
-        r = generate(o, line, session, o->n_generate, &t, fail);
+        r = generate(&s, line, o->n_generate, &t, fail);
     if (r == 0)
-        read_figures(o, line, &t, ret);
-    brig_session_free(session);
+        read_figures(&s, line, &t, ret);
+    close_streams(&s);
     brig_line_close(line);
     return r;
 }
 
-int brig_bench_pss(const struct brig_bench_opts *o, struct brig_bench_config c, uint64_t *ret_bytes,
-                   struct brig_fail *fail)
+int brig_bench_pss(const struct brig_bench_opts *o, struct brig_bench_config c, uint32_t *ids,
+                   uint64_t *ret_bytes, struct brig_fail *fail)
 {
     enum { TOKENS = 4 }; /* the peak comes with the prompt; a few more show what decoding adds */
     struct brig_line *line = NULL;
-    struct brig_session *session = NULL;
+    struct streams s = {0};
     struct brig_line_stats stats;
     struct times t;
     int r = open_line(o, c, true, &line, fail);
     if (r < 0)
         return r;
-    r = open_session(o, line, &session, fail);
+    r = open_streams(&s, o, c, line, ids, fail);
     if (r == 0)
-        r = generate(o, line, session, o->n_generate < TOKENS ? o->n_generate : TOKENS, &t, fail);
+        r = generate(&s, line, o->n_generate < TOKENS ? o->n_generate : TOKENS, &t, fail);
     if (r == 0) {
         brig_line_stats(line, &stats);
         *ret_bytes = stats.pss_peak_bytes;
     }
-    brig_session_free(session);
+    close_streams(&s);
     brig_line_close(line);
     return r;
 }

@@ -19,31 +19,37 @@ struct brig_bench_opts {
     bool exact, kv_f32;
     uint32_t timeout_ms;
     uint32_t n_prompt, n_generate; /* n_generate >= 2 */
-    uint32_t batch_rows;           /* at most BRIG_SESSION_MAX_ROWS; cut to the context */
+    uint32_t batch_rows;           /* at most BRIG_SESSION_MAX_ROWS; cut to what there is to send */
+    unsigned flights;              /* frames under way at once; 0: what brig_sched_flights says */
     const volatile sig_atomic_t *cancel;
 };
 
 struct brig_bench_config {
     const struct brig_mode *mode;
     unsigned n_shards;
+    unsigned n_streams; /* sequences that generate at once, each after a prompt of its own */
 };
 
 struct brig_bench_sample {
     double start_s; /* opening the line until it is proven; nothing is started then when the mode keeps
                        nothing */
-    double prefill_tok_s, decode_tok_s;
-    bool has_hops;                 /* else the next two are 0: starts and hops cannot be told apart */
-    double hop_us_p50, hop_us_p99; /* of the decode passes */
+    double prefill_tok_s, decode_tok_s; /* of all streams together */
+    double rows_per_frame;              /* while decoding: a frame reads the weights once */
+    bool has_hops;                      /* else the next two are 0: starts and hops cannot be told apart */
+    double hop_us_p50, hop_us_p99;      /* of the decode passes */
     uint64_t hops_per_token;
     unsigned threads; /* as the shards say */
+    unsigned flights; /* frames under way at once */
 };
 
+/* ids [n_streams, n_generate]: what was generated. */
 int brig_bench_once(const struct brig_bench_opts *o, struct brig_bench_config c,
-                    struct brig_bench_sample *ret, struct brig_fail *fail);
+                    struct brig_bench_sample *ret, uint32_t *ids, struct brig_fail *fail);
 
-/* The peak of the processes' memory together, in a run of its own: asking for it costs time. */
-int brig_bench_pss(const struct brig_bench_opts *o, struct brig_bench_config c, uint64_t *ret_bytes,
-                   struct brig_fail *fail);
+/* The peak of the processes' memory together, in a run of its own: asking for it costs time. ids: scratch,
+ * sized as above. */
+int brig_bench_pss(const struct brig_bench_opts *o, struct brig_bench_config c, uint32_t *ids,
+                   uint64_t *ret_bytes, struct brig_fail *fail);
 
 /* n starts of shard processes of a mode that keeps nothing: spawn until a frame has come back. */
 int brig_bench_starts(const struct brig_bench_opts *o, struct brig_bench_config c, unsigned n,

@@ -11,6 +11,7 @@
 
 #define HEARTBEAT_S  10 /* a shard ends a run after a minute without a sign of life */
 #define KEPT_SAMPLES 65536u
+#define MAX_FLIGHTS  32u
 
 /* ---- shards that others started: keep the run alive while a person thinks ---- */
 
@@ -73,7 +74,11 @@ static int allocate(struct brig_line *l, unsigned n_stages, struct brig_fail *fa
     l->peers = brig_alloc(n_stages, sizeof *l->peers);
     l->stages = brig_alloc(n_stages, sizeof *l->stages);
     l->pss_now = brig_alloc(n_stages, sizeof *l->pss_now);
-    if (l->peers == NULL || l->stages == NULL || l->pss_now == NULL ||
+    /* One at work in each stage and one more on its way: the first stage then always takes what is sent,
+     * also while the last one waits for the driver to take an answer. */
+    l->room = l->star ? 1 : n_stages < MAX_FLIGHTS ? n_stages + 1 : MAX_FLIGHTS;
+    l->flights = brig_alloc(l->room, sizeof *l->flights);
+    if (l->peers == NULL || l->stages == NULL || l->pss_now == NULL || l->flights == NULL ||
         brig_samples_init(&l->hops, KEPT_SAMPLES) < 0)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a line of %u shards", n_stages);
     const struct brig_desc *d = &l->opts.model->desc;
@@ -243,6 +248,7 @@ int brig_line_open(struct brig_line **ret, const struct brig_line_opts *opts, st
     if (l == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a line");
     l->opts = *opts;
+    l->hold = -1;
     if (l->opts.link == NULL)
         l->opts.link = opts->mode->keeps ? brig_link_default() : brig_link_plain();
     l->star = opts->star || !opts->mode->keeps;
@@ -266,6 +272,7 @@ void brig_line_close(struct brig_line *l)
 {
     if (l == NULL)
         return;
+    brig_hold_end(l->hold);
     heart_stop(l);
     for (unsigned i = 0; l->peers != NULL && i < l->n_stages; i++)
         brig_peer_down(l, i);
@@ -276,6 +283,7 @@ void brig_line_close(struct brig_line *l)
     brig_free(l->peers);
     brig_free(l->stages);
     brig_free(l->pss_now);
+    brig_free(l->flights);
     brig_free(l->lse);
     brig_free(l->logits);
     brig_free(l->n);

@@ -61,7 +61,7 @@ struct brig_line_stats {
 };
 
 /* What comes back for one frame. Rows in the order of the wants. Memory is the line's, valid until the next
- * pass. */
+ * answer. */
 struct brig_answer {
     uint32_t n_wants;
     uint32_t cols; /* candidates per row, or vocabulary when whole */
@@ -99,6 +99,14 @@ struct brig_pass {
 };
 int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct brig_answer *ret,
                    struct brig_fail *fail);
+
+/* The two halves of a pass, for several frames under way at once: answers come in the order of the frames. At
+ * most brig_line_room are sent before the next is received; 1 where the driver itself takes a frame from
+ * stage to stage. What pass points to is not needed after send, but for the sinks. After a failure of either
+ * no frame is under way: what the lost ones left in the caches is not known. */
+unsigned brig_line_room(const struct brig_line *l);
+int brig_line_send(struct brig_line *l, const struct brig_pass *pass, struct brig_fail *fail);
+int brig_line_receive(struct brig_line *l, struct brig_answer *ret, struct brig_fail *fail);
 
 /* On a line whose mode does not keep its processes: start stages one after the other, n times in all, each
  * until a frame without rows has gone through it and come back, then stop it. ret_ns[n]: spawn to frame

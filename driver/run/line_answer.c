@@ -102,12 +102,12 @@ static int take_normed(struct brig_line *l, const struct brig_pass *pass, const 
     return r;
 }
 
-int brig_line_take_answer(struct brig_line *l, const struct brig_pass *pass, struct brig_msg *m,
-                          bool *complete, struct brig_fail *fail)
+int brig_line_take_answer(struct brig_line *l, struct brig_msg *m, bool *complete, struct brig_fail *fail)
 {
+    const struct brig_pass *pass = &l->now->pass;
     const struct brig_frame *f = &l->got;
     const uint8_t *payload = (const uint8_t *)brig_msg_data(m) + f->payload_offset;
-    uint32_t want = l->frame.n_want_rows;
+    uint32_t want = l->now->frame.n_want_rows;
     *complete = f->part + 1 >= f->n_parts;
     if (want == 0 || f->dtype == BRIG_DTYPE_NONE) {
         l->answer = (struct brig_answer){0};
@@ -129,14 +129,15 @@ int brig_line_take_answer(struct brig_line *l, const struct brig_pass *pass, str
 
 /* A row of events for people: the stages' lengths are their own; where they begin is not known (clocks of two
  * machines are never compared), so the time that is left over is spread evenly over the hops. */
-static void trace_pass(struct brig_line *l, struct brig_msg *m, uint64_t begin_ns, uint64_t hop_ns)
+static void trace_pass(struct brig_line *l, struct brig_msg *m, uint64_t hop_ns)
 {
-    uint64_t at = begin_ns;
+    uint64_t at = l->now->begin_ns;
     for (unsigned i = 0; i < l->n_stages; i++) {
         struct brig_stage_timing t;
         brig_frame_get_timing(&l->got, brig_msg_data(m), i, &t);
         at += hop_ns;
-        brig_trace_event(l->opts.trace, i + 1, "work", at, t.compute_ns, l->frame.frame_id, l->frame.n_rows);
+        brig_trace_event(l->opts.trace, i + 1, "work", at, t.compute_ns, l->now->frame.frame_id,
+                         l->now->frame.n_rows);
         at += t.compute_ns;
     }
 }
@@ -156,9 +157,9 @@ static uint64_t alive_pss(const struct brig_line *l, const uint64_t *pss, uint64
     return best;
 }
 
-void brig_line_account(struct brig_line *l, struct brig_msg *m, uint64_t begin_ns, uint64_t end_ns)
+void brig_line_account(struct brig_line *l, struct brig_msg *m, uint64_t end_ns)
 {
-    uint64_t work = 0, round_trip = end_ns - begin_ns;
+    uint64_t work = 0, round_trip = end_ns - l->now->begin_ns;
     uint64_t hops = l->star ? 2 * (uint64_t)l->n_stages : l->n_stages + 1;
     for (unsigned i = 0; i < l->n_stages; i++) {
         struct brig_stage_timing t;
@@ -176,8 +177,9 @@ void brig_line_account(struct brig_line *l, struct brig_msg *m, uint64_t begin_n
         l->pss_peak_bytes = sum > l->pss_peak_bytes ? sum : l->pss_peak_bytes;
     }
     uint64_t hop_ns = round_trip > work ? (round_trip - work) / hops : 0;
-    if (l->opts.mode->keeps) /* when processes are started on the way, this would be mostly their start */
+    /* When processes are started on the way, this would be mostly their start. */
+    if (l->opts.mode->keeps && l->now->alone)
         brig_samples_add(&l->hops, hop_ns);
     if (l->opts.trace != NULL)
-        trace_pass(l, m, begin_ns, hop_ns);
+        trace_pass(l, m, hop_ns);
 }

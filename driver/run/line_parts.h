@@ -20,6 +20,15 @@ struct brig_peer {
     char data_url[BRIG_URL_MAX];
 };
 
+/* A frame under way: sent and not yet answered in full. */
+struct brig_flight {
+    struct brig_frame frame; /* as it was sent */
+    struct brig_pass pass;   /* what was asked; only top, normed and the sinks are looked at again */
+    struct brig_msg *m;      /* on a star: waits for its turn here */
+    uint64_t begin_ns;
+    bool alone; /* no other was under way meanwhile: its round trip is no other's waiting */
+};
+
 struct brig_line {
     struct brig_line_opts opts;
     struct brig_launcher *launcher; /* NULL on a chain of shards that others started */
@@ -36,7 +45,12 @@ struct brig_line {
     uint64_t proven_ns, pss_peak_bytes;
     uint64_t *pss_now; /* [n_stages] of the newest frame */
     struct brig_samples hops;
-    struct brig_frame frame, got; /* being sent; just received. Large: kept off the stack */
+    struct brig_frame got; /* just received. Large: kept off the stack */
+    /* Frames under way, oldest at `oldest`: answers come in the order of the frames. */
+    struct brig_flight *flights; /* [room] */
+    unsigned room, oldest, n_flights;
+    struct brig_flight *now; /* the one that is waited for */
+    int hold;                /* what keeps the CPUs awake meanwhile, -1: nothing */
     /* answers */
     struct brig_answer answer;
     float *lse, *logits;
@@ -75,7 +89,7 @@ int brig_peer_blame(struct brig_line *l, unsigned stage, struct brig_fail *fail)
 
 /* ---- line_wait.c ---- */
 
-/* Wait for the frame that is under way (frame id of l->frame): its message, decoded into l->got. Gives up
+/* Wait for the frame l->now: its message, decoded into l->got. Gives up
  * when nothing moves for the time-out, when a process has died, or when cancelled. */
 int brig_line_await(struct brig_line *l, struct brig_msg **ret, struct brig_fail *fail);
 
@@ -86,9 +100,8 @@ int brig_line_verdict(const struct brig_line *l, int r, struct brig_fail *fail);
 /* ---- line_answer.c ---- */
 
 /* Take in one answer message (l->got decoded from it); *complete when it was the last part. */
-int brig_line_take_answer(struct brig_line *l, const struct brig_pass *pass, struct brig_msg *m,
-                          bool *complete, struct brig_fail *fail);
+int brig_line_take_answer(struct brig_line *l, struct brig_msg *m, bool *complete, struct brig_fail *fail);
 /* Sums, peaks, hop sample and trace events from the timings in a message that went all the way. */
-void brig_line_account(struct brig_line *l, struct brig_msg *m, uint64_t begin_ns, uint64_t end_ns);
+void brig_line_account(struct brig_line *l, struct brig_msg *m, uint64_t end_ns);
 
 #endif

@@ -1,14 +1,17 @@
-/* One frame through the line: along a chain, or stage by stage with processes started on the way. */
+/*
+ * Frames through the line: along a chain, several at once, or stage by stage with processes started on the
+ * way.
+ */
 #include "driver/run/line_parts.h"
 
 #include <string.h>
 
 #include "proto/base/clock.h"
 
-static int make_message(struct brig_line *l, const struct brig_pass *pass, struct brig_msg **ret,
-                        struct brig_fail *fail)
+static int make_message(struct brig_line *l, const struct brig_pass *pass, struct brig_flight *to,
+                        struct brig_msg **ret, struct brig_fail *fail)
 {
-    struct brig_frame *f = &l->frame;
+    struct brig_frame *f = &to->frame;
     if (pass->n_runs > BRIG_FRAME_MAX_RUNS || pass->n_wants > BRIG_FRAME_MAX_WANTS ||
         pass->n_ops > BRIG_FRAME_MAX_OPS)
         return brig_fail_set(fail, BRIG_EINTERNAL, "a pass of %u runs, %u wants, %u cache operations",
@@ -79,8 +82,19 @@ static int prepare_next(struct brig_line *l, unsigned stage, struct brig_fail *f
     return r;
 }
 
-/* Send m to `stage` and wait until it (or what comes after it in a chain) gives it back; *m is then the
- * message that came back, else it is gone. */
+/* Wait until the frame comes back from `stage`; *m is then the message that came. */
+static int come_back(struct brig_line *l, unsigned stage, struct brig_msg **m, struct brig_fail *fail)
+{
+    int r = brig_line_await(l, m, fail);
+    if (r < 0 || l->got.stage == stage + 1)
+        return r;
+    brig_msg_free(*m);
+    return brig_fail_set(fail, BRIG_EPROTO, "a frame came back from stage %u where %u was due", l->got.stage,
+                         stage + 1);
+}
+
+/* On a star: send m to `stage` and wait until it gives it back; *m is then the message that came back, else
+ * it is gone. */
 static int one_leg(struct brig_line *l, unsigned stage, struct brig_msg **m, struct brig_fail *fail)
 {
     bool keeps = l->opts.mode->keeps;
@@ -93,15 +107,10 @@ static int one_leg(struct brig_line *l, unsigned stage, struct brig_msg **m, str
     if (r == 0 && !keeps)
         r = prepare_next(l, stage, fail);
     if (r == 0)
-        r = brig_line_await(l, m, fail);
-    if (r < 0)
-        return r;
-    l->peers[stage].done = !keeps && l->frame.n_rows > 0;
-    if (l->got.stage == (l->star ? stage + 1 : l->n_stages))
-        return 0;
-    brig_msg_free(*m);
-    return brig_fail_set(fail, BRIG_EPROTO, "a frame sent to stage %u came back from stage %u", stage,
-                         l->got.stage);
+        r = come_back(l, stage, m, fail);
+    if (r == 0)
+        l->peers[stage].done = !keeps && l->now->frame.n_rows > 0;
+    return r;
 }
 
 /* Rows that a stage in the middle gave back, for those who want to see them. */
@@ -109,10 +118,10 @@ static int show_rows(struct brig_line *l, const struct brig_pass *pass, struct b
                      struct brig_fail *fail)
 {
     const struct brig_frame *f = &l->got;
-    if (f->dtype != BRIG_DTYPE_HIDDEN || f->n_rows != l->frame.n_rows || f->cols != l->frame.cols)
+    if (f->dtype != BRIG_DTYPE_HIDDEN || f->n_rows != l->now->frame.n_rows || f->cols != l->now->frame.cols)
         return brig_fail_set(fail, BRIG_EPROTO,
                              "stage %u gave back %u rows of %u columns, %u of %u were sent", stage, f->n_rows,
-                             f->cols, l->frame.n_rows, l->frame.cols);
+                             f->cols, l->now->frame.n_rows, l->now->frame.cols);
     int r =
         pass->stage_sink(pass->sink_ctx, stage,
                          (const float *)((const uint8_t *)brig_msg_data(m) + f->payload_offset), f->n_rows);
@@ -123,8 +132,7 @@ static int show_rows(struct brig_line *l, const struct brig_pass *pass, struct b
 static int walk(struct brig_line *l, const struct brig_pass *pass, struct brig_msg **m,
                 struct brig_fail *fail)
 {
-    unsigned stage = 0;
-    while (stage < l->n_stages) {
+    for (unsigned stage = 0; stage < l->n_stages; stage++) {
         int r = one_leg(l, stage, m, fail);
         if (r < 0)
             return r;
@@ -134,7 +142,6 @@ static int walk(struct brig_line *l, const struct brig_pass *pass, struct brig_m
             brig_msg_free(*m);
             return r;
         }
-        stage = l->got.stage;
     }
     return 0;
 }
@@ -149,20 +156,73 @@ static void drop_started(struct brig_line *l)
     }
 }
 
-static int run_pass(struct brig_line *l, const struct brig_pass *pass, struct brig_fail *fail)
+/* --wait hold: while a frame is under way the CPUs stay awake. */
+static void wake(struct brig_line *l)
 {
+    if (l->opts.hold && l->n_flights == 0)
+        l->hold = brig_hold_begin();
+}
+
+static void rest(struct brig_line *l)
+{
+    if (l->n_flights == 0)
+        brig_hold_end(l->hold);
+    if (l->n_flights == 0)
+        l->hold = -1;
+}
+
+/* The failure r of a frame: all that are under way are given up, for what they left in the caches is not
+ * known. Their late answers are told by their numbers. */
+static int give_up(struct brig_line *l, int r, struct brig_fail *fail)
+{
+    for (; l->n_flights > 0; l->n_flights--, l->oldest = (l->oldest + 1) % l->room) {
+        brig_msg_free(l->flights[l->oldest].m);
+        l->flights[l->oldest].m = NULL;
+    }
+    rest(l);
+    drop_started(l);
+    return brig_line_verdict(l, r, fail);
+}
+
+unsigned brig_line_room(const struct brig_line *l)
+{
+    return l->room;
+}
+
+int brig_line_send(struct brig_line *l, const struct brig_pass *pass, struct brig_fail *fail)
+{
+    if (l->n_flights == l->room)
+        return brig_fail_set(fail, BRIG_EINTERNAL, "more than %u frames under way", l->room);
+    struct brig_flight *to = &l->flights[(l->oldest + l->n_flights) % l->room];
     struct brig_msg *m;
-    uint64_t begin = brig_clock_ns();
+    wake(l);
+    to->begin_ns = brig_clock_ns();
+    to->pass = *pass;
+    to->alone = l->n_flights == 0;
+    for (unsigned i = 0; i < l->n_flights; i++)
+        l->flights[(l->oldest + i) % l->room].alone = false;
+    int r = make_message(l, pass, to, &m, fail);
+    if (r == 0 && l->star)
+        to->m = m;
+    else if (r == 0)
+        r = send_to(l, 0, m, fail);
+    if (r < 0)
+        return give_up(l, r, fail);
+    l->n_flights++;
+    return 0;
+}
+
+static int receive(struct brig_line *l, struct brig_fail *fail)
+{
+    struct brig_msg *m = l->now->m;
     bool complete = false;
-    int r = make_message(l, pass, &m, fail);
-    if (r == 0)
-        r = walk(l, pass, &m, fail);
+    l->now->m = NULL;
+    int r = l->star ? walk(l, &l->now->pass, &m, fail) : come_back(l, l->n_stages - 1, &m, fail);
     if (r < 0)
         return r;
-    uint64_t end = brig_clock_ns();
-    if (l->frame.n_rows > 0)
-        brig_line_account(l, m, begin, end);
-    r = brig_line_take_answer(l, pass, m, &complete, fail);
+    if (l->now->frame.n_rows > 0)
+        brig_line_account(l, m, brig_clock_ns());
+    r = brig_line_take_answer(l, m, &complete, fail);
     brig_msg_free(m);
     for (uint32_t part = 1; r == 0 && !complete; part++) {
         r = brig_line_await(l, &m, fail);
@@ -172,27 +232,36 @@ static int run_pass(struct brig_line *l, const struct brig_pass *pass, struct br
             r = brig_fail_set(fail, BRIG_EPROTO, "part %u of an answer came where %u was due", l->got.part,
                               part);
         if (r == 0)
-            r = brig_line_take_answer(l, pass, m, &complete, fail);
+            r = brig_line_take_answer(l, m, &complete, fail);
         brig_msg_free(m);
     }
     return r;
 }
 
-int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct brig_answer *ret,
-                   struct brig_fail *fail)
+int brig_line_receive(struct brig_line *l, struct brig_answer *ret, struct brig_fail *fail)
 {
-    struct brig_fail unused;
-    int hold = l->opts.hold ? brig_hold_begin() : -1;
-    int r = run_pass(l, pass, fail != NULL ? fail : &unused);
-    brig_hold_end(hold);
-    if (r < 0) {
-        drop_started(l);
-        return brig_line_verdict(l, r, fail);
-    }
+    if (l->n_flights == 0)
+        return brig_fail_set(fail, BRIG_EINTERNAL, "no frame is under way");
+    l->now = &l->flights[l->oldest];
+    int r = receive(l, fail);
+    if (r < 0)
+        return give_up(l, r, fail);
+    l->oldest = (l->oldest + 1) % l->room;
+    l->n_flights--;
+    rest(l);
     if (!l->opts.mode->keeps)
         brig_peer_down(l, l->n_stages - 1);
     *ret = l->answer;
     return 0;
+}
+
+int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct brig_answer *ret,
+                   struct brig_fail *fail)
+{
+    if (l->n_flights > 0)
+        return brig_fail_set(fail, BRIG_EINTERNAL, "a pass while other frames are under way");
+    int r = brig_line_send(l, pass, fail);
+    return r < 0 ? r : brig_line_receive(l, ret, fail);
 }
 
 static int time_one_start(struct brig_line *l, unsigned stage, uint64_t *ret_ns, struct brig_fail *fail)
@@ -200,11 +269,12 @@ static int time_one_start(struct brig_line *l, unsigned stage, uint64_t *ret_ns,
     const struct brig_pass empty = {0};
     struct brig_msg *m;
     uint64_t begin = brig_clock_ns();
+    l->now = &l->flights[0];
     int r = brig_peer_up(l, stage, fail);
     if (r == 0)
-        r = make_message(l, &empty, &m, fail);
+        r = make_message(l, &empty, l->now, &m, fail);
     if (r == 0) {
-        brig_frame_patch_stage(&l->frame, brig_msg_data(m), stage);
+        brig_frame_patch_stage(&l->now->frame, brig_msg_data(m), stage);
         r = send_to(l, stage, m, fail);
     }
     if (r == 0)

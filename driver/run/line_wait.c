@@ -123,14 +123,14 @@ static int check_progress(struct brig_line *l, struct watch *w, struct brig_fail
     return 0;
 }
 
-/* Ours, and not one from before; fills l->got. */
+/* The one that is waited for, and not one that was given up; fills l->got. */
 static int accept_message(struct brig_line *l, struct brig_msg *m, bool *ours, struct brig_fail *fail)
 {
+    const struct brig_frame *want = &l->now->frame;
     int r = brig_frame_decode(&l->got, brig_msg_data(m), brig_msg_len(m), fail);
     if (r < 0)
         return brig_fail_prefix(fail, "a frame that came back");
-    *ours =
-        l->got.run_id == l->run_id && l->got.frame_id == l->frame.frame_id && l->got.epoch == l->frame.epoch;
+    *ours = l->got.run_id == l->run_id && l->got.frame_id == want->frame_id && l->got.epoch == want->epoch;
     if (!*ours)
         return 0;
     if (l->got.n_stages != l->n_stages || l->got.stage == 0 || l->got.stage > l->n_stages)

@@ -161,9 +161,11 @@ static int check_shape(const struct brig_model *m, const struct brig_tensor *t, 
                              (int)t->own_name.len, t->own_name.ptr, t->dims[0], t->dims[1], t->dims[2],
                              t->dims[3], cols, rows);
     if (!brig_role_takes(t->role, t->type))
-        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                             "tensor '%.*s' has type %s: it must be F32, F16 or BF16", (int)t->own_name.len,
-                             t->own_name.ptr, t->type->name);
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED, "tensor '%.*s' has type %s: %s", (int)t->own_name.len,
+                             t->own_name.ptr, t->type->name,
+                             brig_type_has_rows(t->type)
+                                 ? "it must be F32, F16 or BF16"
+                                 : "single rows are read from it, which those do not have");
     return 0;
 }
 

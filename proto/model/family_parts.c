@@ -79,7 +79,7 @@ static int check(const struct brig_model *m, const struct brig_tensor *t, const 
                  struct brig_fail *fail)
 {
     uint64_t rows = 0, depth = 1;
-    if (t->type->packing != NULL) /* its rows do not lie one by one */
+    if (!brig_type_has_rows(t->type)) /* its rows do not lie one by one */
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,
                              "tensor '%.*s' is %s and holds several matrices in one: that is not supported",
                              (int)t->own_name.len, t->own_name.ptr, t->type->name);

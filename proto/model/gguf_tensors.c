@@ -65,6 +65,9 @@ static int set_bytes(struct brig_tensor *t, struct brig_fail *fail)
     if (t->dims[0] % t->type->block_elems != 0)
         return bad(t, fail, "has rows of %" PRIu64 " columns, %s needs a multiple of %u", t->dims[0],
                    t->type->name, t->type->block_elems);
+    if (t->dims[1] % brig_type_panel_rows(t->type) != 0)
+        return bad(t, fail, "has %" PRIu64 " rows, %s needs a multiple of %u", t->dims[1], t->type->name,
+                   brig_type_panel_rows(t->type));
     for (unsigned i = 1; i < 4 && bytes != 0; i++)
         if (!brig_mul_u64(bytes, t->dims[i], &bytes))
             bytes = 0;

@@ -171,6 +171,9 @@ static int fill(struct box *box, struct brig_fail *fail)
     if (brig_meta_kind(box->meta, layout) != NULL && !brig_meta_bool(box->meta, layout, &m->hub_layout))
         return brig_fail_set(fail, BRIG_EFORMAT, "the metadata key %s is %s, true or false is wanted", layout,
                              brig_meta_kind(box->meta, layout));
+    size_t prefix = strlen(BRIG_HUB_ARCH_PREFIX);
+    if (m->hub_layout && arch.len > prefix && memcmp(arch.ptr, BRIG_HUB_ARCH_PREFIX, prefix) == 0)
+        arch = (struct brig_str){arch.ptr + prefix, arch.len - prefix};
     const struct brig_family *family = brig_family_by_name(arch);
     if (family == NULL)
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,

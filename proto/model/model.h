@@ -73,6 +73,10 @@ struct brig_vocab {
 
 struct brig_part_names;
 
+/* A bundle of a model in the hub's layout (hub_layout) says so in general.architecture too, before the
+ * family. */
+#define BRIG_HUB_ARCH_PREFIX "brigade-"
+
 struct brig_model {
     const char *path;     /* as opened */
     const char *format;   /* row of the format table: "gguf" */

@@ -143,7 +143,7 @@ uint32_t brig_desc_place(const struct brig_desc *d, enum brig_role role, uint32_
 
 bool brig_role_takes(enum brig_role role, const struct brig_type *type)
 {
-    if (type->packing != NULL && (role == BRIG_ROLE_TOKEN_TABLE || role == BRIG_ROLE_POSITION_TABLE))
+    if (!brig_type_has_rows(type) && (role == BRIG_ROLE_TOKEN_TABLE || role == BRIG_ROLE_POSITION_TABLE))
         return false; /* single rows are read from those */
     return !brig_role_is_vector(role) || type->block_elems == 1;
 }

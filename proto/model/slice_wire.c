@@ -178,6 +178,7 @@ static int check_tensor(const struct brig_slice *s, const struct brig_slice_tens
     uint64_t rows, cols, bytes;
     brig_role_shape(&s->desc, t->role, &rows, &cols);
     if (t->rows != rows || t->cols != cols || !brig_role_takes(t->role, t->type) ||
+        rows % brig_type_panel_rows(t->type) != 0 ||
         !brig_mul_u64(brig_type_row_bytes(t->type, cols), rows, &bytes) || bytes == 0 || bytes != t->bytes)
         return brig_fail_set(fail, BRIG_EPROTO, "slice description: %s of layer %u has a wrong type or shape",
                              brig_role_name(t->role), t->layer);

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "proto/base/size.h"
+#include "proto/model/r16.h"
 
 #define BRIG_TYPE(id, object) extern const struct brig_type object;
 #include "proto/model/type.def"
@@ -47,6 +48,29 @@ const struct brig_type *brig_type_by_name(const char *name)
         if (strcasecmp(rows[i]->name, name) == 0)
             return rows[i];
     return NULL;
+}
+
+bool brig_type_has_rows(const struct brig_type *t)
+{
+    return t->packing == NULL && t->native == NULL;
+}
+
+const struct brig_type *brig_type_native(const struct brig_type *t)
+{
+    return t->native != NULL ? t->native : t;
+}
+
+const struct brig_type *brig_type_interleaved(const struct brig_type *t)
+{
+    for (unsigned i = 0; i < BRIG_TYPE_COUNT; i++)
+        if (rows[i]->native == t)
+            return rows[i];
+    return NULL;
+}
+
+uint32_t brig_type_panel_rows(const struct brig_type *t)
+{
+    return t->native != NULL ? BRIG_R16_ROWS : 1;
 }
 
 const char *brig_type_gguf_name(uint32_t gguf_id)

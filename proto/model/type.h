@@ -6,6 +6,7 @@
 #ifndef BRIG_PROTO_MODEL_TYPE_H
 #define BRIG_PROTO_MODEL_TYPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,9 @@ struct brig_type {
     /* How integers lie in words that rows share (packed.h); a type that has it has no dequant of its own.
      * NULL for all whose rows lie one by one. */
     const struct brig_packing *packing;
+    /* The type whose blocks lie in this one with 16 rows interleaved (r16.h), bytes and all else as there; it
+     * converts, this one does not. NULL for all others. */
+    const struct brig_type *native;
     /* n_elems (a multiple of block_elems) from src (any alignment) to dst f32, exactly as the format defines.
      */
     void (*dequant)(const void *src, float *dst, size_t n_elems);
@@ -43,6 +47,15 @@ struct brig_type {
 const struct brig_type *brig_type_at(unsigned i); /* row i of the table, NULL from BRIG_TYPE_COUNT on */
 const struct brig_type *brig_type_by_gguf(uint32_t gguf_id); /* NULL when unknown */
 const struct brig_type *brig_type_by_name(const char *name); /* NULL when unknown */
+
+/* Rows lie one by one, so that a single one can be read. */
+bool brig_type_has_rows(const struct brig_type *t);
+/* The type that numbers are converted by: t itself, or of an interleaved one its native type. */
+const struct brig_type *brig_type_native(const struct brig_type *t);
+/* The type that interleaves this one; NULL when there is none. */
+const struct brig_type *brig_type_interleaved(const struct brig_type *t);
+/* The number of rows of a matrix must be a multiple of it: 1, or 16 of an interleaved one. */
+uint32_t brig_type_panel_rows(const struct brig_type *t);
 
 /* The name of a number, also of one of ggml's that we do not support ("Q8_K"); NULL when unknown. */
 const char *brig_type_gguf_name(uint32_t gguf_id);

@@ -36,7 +36,12 @@ __m256 brig_avx2_exp(__m256 x)
 static void matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
                    const struct brig_act *x, float *y, size_t y_stride)
 {
-    const struct brig_panel_ops ops = {8, brig_avx2_chain_int, brig_avx2_chain_float, brig_avx2_chain_packed};
+    const struct brig_panel_ops ops = {8,
+                                       brig_avx2_chain_int,
+                                       brig_avx2_chain_float,
+                                       brig_avx2_chain_packed,
+                                       brig_avx2_chain_r16_int,
+                                       brig_avx2_chain_r16_float};
     brig_panel_matmul(&ops, w, row_begin, row_end, x, y, y_stride);
 }
 

@@ -1,72 +1,109 @@
 /*
  * Packed matrices (proto/model/packed.h) with AVX2: 8 rows of a column lie side by side in the file, so a
- * vector of weights is one load and shifts. Called by brig_panel_matmul.
+ * vector of weights is a load and a shift. Called by brig_panel_matmul.
  */
 #include "shard/kernels/avx2.h"
 
-/* What stays the same over the columns of one panel. */
-struct lines {
-    const uint8_t *words; /* of the panel's first row, column 0 */
-    size_t stride;        /* between lines */
-    unsigned bits, in_word;
-    __m256i shifts; /* AWQ: of the 8 rows in their word */
+/* One group's scales and zeros for the rows of a panel. */
+struct group {
+    __m256 scale;
+    __m256i zero;
 };
 
-static struct lines lines_of(const struct brig_packed *p, uint64_t row)
+static inline __m256 weights(const struct group *g, __m256i v, const int BITS)
 {
-    unsigned bits = p->packing->bits, in_word = 32 / bits;
+    v = _mm256_sub_epi32(_mm256_and_si256(v, _mm256_set1_epi32((1 << BITS) - 1)), g->zero);
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(v), g->scale);
+}
+
+/* The words that hold a column of a GPTQ matrix. */
+static inline __m256i column_words(const struct brig_packed *p, uint64_t row, uint64_t col, const int BITS)
+{
+    const uint8_t *at = p->words + (col / (unsigned)(32 / BITS) * p->rows + row) * 4;
+    return _mm256_loadu_si256((const __m256i *)at);
+}
+
+/* n columns from `col` on, word by word. */
+static inline __attribute__((always_inline)) void lying(const struct brig_packed *p, const struct group *g,
+                                                        uint64_t row, uint64_t col, unsigned n, __m256 *w,
+                                                        const int BITS)
+{
+    while (n > 0) {
+        unsigned in_word = 32 / BITS, first = (unsigned)(col % in_word);
+        unsigned k = in_word - first < n ? in_word - first : n;
+        __m256i v = _mm256_srl_epi32(column_words(p, row, col, BITS), _mm_cvtsi32_si128((int)first * BITS));
+        if (k == (unsigned)(32 / BITS)) { /* known to the compiler */
+            for (int i = 0; i < 32 / BITS; i++)
+                w[i] = weights(g, _mm256_srli_epi32(v, i * BITS), BITS);
+        } else {
+            for (unsigned i = 0; i < k; i++, v = _mm256_srli_epi32(v, BITS))
+                w[i] = weights(g, v, BITS);
+        }
+        w += k;
+        col += k;
+        n -= k;
+    }
+}
+
+/* n columns in an order of their own. */
+static inline __attribute__((always_inline)) void ordered(const struct brig_packed *p, const struct group *g,
+                                                          uint64_t row, const uint32_t *order, unsigned n,
+                                                          __m256 *w, const int BITS)
+{
+    for (unsigned i = 0; i < n; i++) {
+        __m128i shift = _mm_cvtsi32_si128((int)(order[i] % (unsigned)(32 / BITS)) * BITS);
+        w[i] = weights(g, _mm256_srl_epi32(column_words(p, row, order[i], BITS), shift), BITS);
+    }
+}
+
+/* A word holds the 8 rows of a column of an AWQ matrix. */
+static inline __m256i column_rows(const struct brig_packed *p, uint64_t row, uint64_t col, __m256i shifts)
+{
+    int32_t word;
+    memcpy(&word, p->words + (col * (p->rows / 8) + row / 8) * 4, sizeof word);
+    return _mm256_srlv_epi32(_mm256_set1_epi32(word), shifts);
+}
+
+static void by_rows(const struct brig_packed *p, const struct group *g, uint64_t row, uint64_t col,
+                    unsigned n, __m256 *w)
+{
     uint32_t shifts[8];
     for (unsigned r = 0; r < 8; r++)
-        shifts[r] = p->packing->place[r % in_word] * bits;
-    return (struct lines){
-        .words = p->words + (p->packing->by_rows ? row / in_word * 4 : row * 4),
-        .stride = p->packing->by_rows ? p->rows / in_word * 4 : p->rows * 4,
-        .bits = bits,
-        .in_word = in_word,
-        .shifts = _mm256_loadu_si256((const __m256i *)shifts),
-    };
+        shifts[r] = p->packing->place[r % 8] * 4u;
+    const __m256i v = _mm256_loadu_si256((const __m256i *)shifts);
+    for (unsigned i = 0; i < n; i++)
+        w[i] = weights(g, column_rows(p, row, col + i, v), 4);
 }
 
-/* The words of a column, moved so that its integers are the lowest bits. */
-static inline __m256i column_words(const struct lines *l, uint64_t col)
+/* Visits of one group. */
+static void unpack(const struct brig_packed *p, const struct group *g, uint64_t row, uint64_t visit,
+                   unsigned n, __m256 *w)
 {
-    const uint8_t *line = l->words + col / l->in_word * l->stride;
-    return _mm256_srl_epi32(_mm256_loadu_si256((const __m256i *)line),
-                            _mm_cvtsi32_si128((int)(col % l->in_word * l->bits)));
-}
-
-/* A word that holds the 8 rows. */
-static inline __m256i column_rows(const struct lines *l, uint64_t col)
-{
-    int32_t w;
-    memcpy(&w, l->words + col * l->stride, sizeof w);
-    return _mm256_srlv_epi32(_mm256_set1_epi32(w), l->shifts);
-}
-
-static void unpack(const struct brig_packed *p, uint64_t row, uint64_t visit, unsigned n, __m256 *w)
-{
-    const struct lines l = lines_of(p, row);
-    const __m256i mask = _mm256_set1_epi32((1 << l.bits) - 1);
-    uint64_t last = visit + n, end;
-    while (visit < last) {
-        _Alignas(32) float scales[8];
-        _Alignas(32) int32_t zeros[8];
-        brig_packed_scales(p, brig_packed_group(p, visit, &end), row, 8, scales, zeros);
-        const __m256 scale = _mm256_load_ps(scales);
-        const __m256i zero = _mm256_load_si256((const __m256i *)zeros);
-        for (; visit < end && visit < last; visit++) {
-            uint64_t col = p->order != NULL ? p->order[visit] : visit;
-            __m256i v = p->packing->by_rows ? column_rows(&l, col) : column_words(&l, col);
-            v = _mm256_sub_epi32(_mm256_and_si256(v, mask), zero);
-            *w++ = _mm256_mul_ps(_mm256_cvtepi32_ps(v), scale);
-        }
-    }
+    if (p->packing->by_rows)
+        by_rows(p, g, row, visit, n, w);
+    else if (p->order != NULL && p->packing->bits == 4)
+        ordered(p, g, row, p->order + visit, n, w, 4);
+    else if (p->order != NULL)
+        ordered(p, g, row, p->order + visit, n, w, 8);
+    else if (p->packing->bits == 4)
+        lying(p, g, row, visit, n, w, 4);
+    else
+        lying(p, g, row, visit, n, w, 8);
 }
 
 void brig_avx2_chain_packed(const struct brig_packed *p, uint64_t row, const struct brig_act *x, size_t first,
                             unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
 {
     __m256 w[BRIG_PANEL_CHUNK_FLOAT];
-    unpack(p, row, col, n_cols, w);
+    for (unsigned done = 0; done < n_cols;) {
+        _Alignas(32) float scales[8];
+        _Alignas(32) int32_t zeros[8];
+        uint64_t end;
+        brig_packed_scales(p, brig_packed_group(p, col + done, &end), row, 8, scales, zeros);
+        unsigned n = end - col < n_cols ? (unsigned)(end - col) - done : n_cols - done;
+        const struct group g = {_mm256_load_ps(scales), _mm256_load_si256((const __m256i *)zeros)};
+        unpack(p, &g, row, col + done, n, w + done);
+        done += n;
+    }
     brig_avx2_columns(w, x, first, n_tokens, col, n_cols, acc);
 }

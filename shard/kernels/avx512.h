@@ -20,6 +20,14 @@ void brig_avx512_columns(const __m512 *w, const struct brig_act *x, size_t first
 void brig_avx512_chain_packed(const struct brig_packed *p, uint64_t row, const struct brig_act *x,
                               size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
 
+/* Of an interleaved matrix (panel.h). */
+void brig_avx512_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                               const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                               unsigned n_cols, float *acc);
+void brig_avx512_chain_r16_float(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                                 const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                                 unsigned n_cols, float *acc);
+
 void brig_avx512_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
                            uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
                            float *out);

@@ -7,23 +7,36 @@
  */
 #include "shard/kernels/panel.h"
 
+#include "proto/model/r16.h"
 #include "shard/kernels/scalar.h"
 
-/* One panel times up to BRIG_PANEL_TOKENS rows of x. */
+/* How far before its use an interleaved matrix is fetched: it is one stream, panel after panel. */
+enum { AHEAD_BYTES = 16384 };
+
+/* One panel (or several) times up to BRIG_PANEL_TOKENS rows of x. */
 struct job {
     const struct brig_panel_ops *ops;
     const struct brig_matrix *w;
     const struct brig_act *x;
     uint64_t row;               /* number of the panel's first one */
     const uint8_t *rows, *next; /* next: of the panel that follows, or this one again */
-    unsigned n_rows, n_tokens;
+    unsigned n_panels;          /* done together, see panels_together */
+    unsigned n_rows;            /* of all panels: the last may have fewer than the others */
+    unsigned n_tokens;
     size_t first_token;
     bool integer;
 };
 
+enum { PACKED_ROWS = 128 }; /* of a packed matrix, at most: lines of 64 bytes hold 128 rows of AWQ */
+
 struct sums {
-    _Alignas(64) float v[BRIG_PANEL_TOKENS * BRIG_PANEL_ROWS]; /* [token, row] */
+    _Alignas(64) float v[BRIG_PANEL_TOKENS * BRIG_PANEL_ROWS]; /* [panel, token, row] */
 };
+
+static unsigned n_sums(const struct job *j)
+{
+    return j->n_panels * j->n_tokens * j->ops->rows;
+}
 
 /* Bytes of a row's chunk: 512 for 128 f32, 272 for 256 columns of Q8_0; 16 more so that a read of whole 16
  * bytes ends inside. */
@@ -72,37 +85,60 @@ static void chain_dequantised(const struct job *j, const uint8_t *chunk, size_t 
     chain_floats(j, w, col, n_cols, acc);
 }
 
-/* A packed matrix; fewer rows than a panel has are dequantised one by one. */
-static void chain_packed(const struct job *j, size_t col, unsigned n_cols, float *acc)
+/* One panel of a packed matrix; fewer rows than it has are dequantised one by one. */
+static void chain_packed(const struct job *j, unsigned number, size_t col, unsigned n_cols, float *acc)
 {
     _Alignas(64) float w[BRIG_PANEL_ROWS][BRIG_PANEL_BLOCK_MAX];
-    if (j->n_rows == j->ops->rows) {
-        j->ops->packed(j->w->packed, j->row, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
+    struct job one = *j;
+    one.row += (uint64_t)number * j->ops->rows;
+    one.n_rows = j->n_rows - number * j->ops->rows;
+    if (one.n_rows >= j->ops->rows) {
+        j->ops->packed(j->w->packed, one.row, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
         return;
     }
-    for (unsigned r = 0; r < j->n_rows; r++)
-        brig_packed_dequant(j->w->packed, j->row + r, col, n_cols, w[r]);
-    chain_floats(j, w, col, n_cols, acc);
+    for (unsigned r = 0; r < one.n_rows; r++)
+        brig_packed_dequant(j->w->packed, one.row + r, col, n_cols, w[r]);
+    chain_floats(&one, w, col, n_cols, acc);
+}
+
+/* The panels of a packed matrix that are done together, over the same columns. */
+static void chains_packed(const struct job *j, size_t col, unsigned n_cols, float *acc)
+{
+    for (unsigned k = 0; k < j->n_panels; k++)
+        chain_packed(j, k, col, n_cols, acc + (size_t)k * j->n_tokens * j->ops->rows);
+}
+
+/* 16 rows of an interleaved matrix. */
+static void chain_r16(const struct job *j, size_t col, unsigned n_cols, float *acc)
+{
+    const uint8_t *blocks = brig_r16_block(j->w->type, j->w->data, j->w->row_bytes, j->row, col);
+    const uint8_t *end = (const uint8_t *)j->w->data + j->w->rows * j->w->row_bytes;
+    const uint8_t *ahead = end - blocks > 2 * AHEAD_BYTES ? blocks + AHEAD_BYTES : blocks;
+    brig_panel_r16_fn fn = j->integer ? j->ops->r16_integer : j->ops->r16_floats;
+    fn(j->w->type->id, blocks, ahead, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
 }
 
 static void unit(const struct job *j, uint64_t number, float *acc)
 {
     const struct brig_type *type = j->w->type;
     bool packed = j->w->packed != NULL;
-    bool dequantise = !packed && !j->integer && !brig_panel_unpacks(type->id);
+    bool r16 = type->native != NULL;
+    bool dequantise = !packed && !r16 && !j->integer && !brig_panel_unpacks(type->id);
     size_t step = dequantise   ? BRIG_PANEL_BLOCK_MAX
                   : j->integer ? BRIG_PANEL_CHUNK_INT
                                : BRIG_PANEL_CHUNK_FLOAT;
     size_t col = number * j->w->unit_cols;
     size_t end = j->w->cols - col < j->w->unit_cols ? j->w->cols : col + j->w->unit_cols;
-    memset(acc, 0, (size_t)j->n_tokens * j->ops->rows * sizeof *acc);
+    memset(acc, 0, (size_t)n_sums(j) * sizeof *acc);
     while (col < end) {
         size_t n = end - col < step ? end - col : step;
         size_t bytes = n / type->block_elems * type->block_bytes;
         const uint8_t *chunk = j->rows + col / type->block_elems * type->block_bytes;
         bool whole = type->block_elems > 1 || bytes % 16 == 0;
-        if (packed) {
-            chain_packed(j, col, (unsigned)n, acc);
+        if (r16) {
+            chain_r16(j, col, (unsigned)n, acc);
+        } else if (packed) {
+            chains_packed(j, col, (unsigned)n, acc);
         } else if (dequantise) {
             chain_dequantised(j, chunk, col, (unsigned)n, acc);
         } else if (whole && j->n_rows == j->ops->rows) {
@@ -126,8 +162,18 @@ static void unit_tree(const struct job *j, uint64_t first, uint64_t n, float *ac
     uint64_t left = (n + 1) / 2;
     unit_tree(j, first, left, acc);
     unit_tree(j, first + left, n - left, right.v);
-    for (unsigned i = 0; i < j->n_tokens * j->ops->rows; i++)
+    for (unsigned i = 0; i < n_sums(j); i++)
         acc[i] = acc[i] + right.v[i];
+}
+
+static void store(const struct job *j, const float *sums, float *y, size_t y_stride)
+{
+    for (unsigned p = 0; p < j->n_panels; p++) {
+        unsigned first = p * j->ops->rows;
+        unsigned n = j->n_rows - first < j->ops->rows ? j->n_rows - first : j->ops->rows;
+        for (unsigned k = 0; k < j->n_tokens; k++, sums += j->ops->rows)
+            memcpy(y + (j->first_token + k) * y_stride + first, sums, n * sizeof *y);
+    }
 }
 
 static void panel(struct job *j, uint64_t n_units, float *y, size_t y_stride)
@@ -138,25 +184,41 @@ static void panel(struct job *j, uint64_t n_units, float *y, size_t y_stride)
         j->first_token = t;
         j->n_tokens = left < BRIG_PANEL_TOKENS ? (unsigned)left : BRIG_PANEL_TOKENS;
         unit_tree(j, 0, n_units, acc.v);
-        for (unsigned k = 0; k < j->n_tokens; k++)
-            memcpy(y + (t + k) * y_stride, acc.v + (size_t)k * j->ops->rows, j->n_rows * sizeof *y);
+        store(j, acc.v, y, y_stride);
     }
+}
+
+/* A column of a packed matrix lies side by side for many rows, and the next one far away: with few rows of x
+ * several panels are done together, as many as the sums have room for. Of interleaved rows all 16 are. */
+static unsigned panels_together(const struct brig_panel_ops *ops, const struct brig_matrix *w,
+                                const struct brig_act *x)
+{
+    size_t room = BRIG_PANEL_TOKENS * BRIG_PANEL_ROWS / ops->rows, most = PACKED_ROWS / ops->rows;
+    if (w->type->native != NULL)
+        return BRIG_R16_ROWS / ops->rows;
+    if (w->packed == NULL || x->n_rows > room)
+        return 1;
+    size_t n = x->n_rows > 0 ? room / x->n_rows : 1;
+    return (unsigned)(n < most ? n : most);
 }
 
 void brig_panel_matmul(const struct brig_panel_ops *ops, const struct brig_matrix *w, uint64_t row_begin,
                        uint64_t row_end, const struct brig_act *x, float *y, size_t y_stride)
 {
-    if (w->row_bytes > INT32_MAX / BRIG_PANEL_ROWS) { /* offsets of a panel's rows are 32 bits wide */
+    /* Offsets of a panel's rows are 32 bits wide. */
+    if (w->row_bytes > INT32_MAX / BRIG_PANEL_ROWS || (w->type->native != NULL && ops->r16_integer == NULL)) {
         brig_scalar_matmul(w, row_begin, row_end, x, y, y_stride);
         return;
     }
     uint64_t n_units = (w->cols + w->unit_cols - 1) / w->unit_cols;
     struct job j = {.ops = ops, .w = w, .x = x, .integer = x->q != NULL && w->type->group != 0};
-    for (uint64_t r = row_begin; r < row_end; r += ops->rows) {
+    unsigned step = panels_together(ops, w, x) * ops->rows;
+    for (uint64_t r = row_begin; r < row_end; r += step) {
         j.row = r;
         j.rows = (const uint8_t *)w->data + r * w->row_bytes;
         j.next = w->rows - r >= 2 * ops->rows ? j.rows + ops->rows * w->row_bytes : j.rows;
-        j.n_rows = row_end - r < ops->rows ? (unsigned)(row_end - r) : ops->rows;
+        j.n_rows = row_end - r < step ? (unsigned)(row_end - r) : step;
+        j.n_panels = (j.n_rows + ops->rows - 1) / ops->rows;
         panel(&j, n_units, y + r, y_stride);
     }
 }

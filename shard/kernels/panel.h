@@ -38,10 +38,18 @@ typedef void (*brig_panel_packed_fn)(const struct brig_packed *p, uint64_t row, 
                                      size_t first, unsigned n_tokens, size_t col, unsigned n_cols,
                                      float *acc);
 
+/* The chains of both kinds over an interleaved matrix (proto/model/r16.h): n_cols, a multiple of 32, of all
+ * 16 rows that begin at `blocks`; acc: [16 / rows of a panel][n_tokens][rows of a panel]. From `ahead` on lie
+ * bytes that are read soon after: as many as the piece has may be fetched meanwhile. */
+typedef void (*brig_panel_r16_fn)(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                                  const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                                  unsigned n_cols, float *acc);
+
 struct brig_panel_ops {
     unsigned rows; /* of a panel: divides BRIG_PANEL_ROWS */
     brig_panel_chain_fn integer, floats;
     brig_panel_packed_fn packed;
+    brig_panel_r16_fn r16_integer, r16_floats; /* NULL: such matrices go through the scalar kernel */
 };
 
 /* The matmul of kernel.h. */
@@ -71,7 +79,7 @@ static inline bool brig_panel_unpacks(enum brig_type_id id)
 static inline bool brig_panel_has_min(enum brig_type_id id)
 {
     return id == BRIG_TYPE_Q4_1 || id == BRIG_TYPE_Q5_1 || id == BRIG_TYPE_Q4_K || id == BRIG_TYPE_Q5_K ||
-           id == BRIG_TYPE_Q4_1_G16 || id == BRIG_TYPE_Q4_1_G64;
+           id == BRIG_TYPE_Q4_1_G16 || id == BRIG_TYPE_Q4_1_G64 || id == BRIG_TYPE_Q4_1_R16;
 }
 
 #endif

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "proto/base/half.h"
+#include "proto/model/r16.h"
 #include "proto/model/type_k.h"
 
 enum { CHUNK_COLS = 256 };
@@ -138,6 +139,16 @@ static void group_read_16(enum brig_type_id id, const uint8_t *group, struct gro
     }
 }
 
+/* 32 columns of a row that is interleaved with others. */
+static void group_read_r16(const struct product *p, uint64_t col, struct group *ret)
+{
+    const struct brig_type *type = p->w->type;
+    uint8_t native[BRIG_R16_BLOCK_MAX];
+    brig_r16_get(type, brig_r16_block(type, p->w->data, p->w->row_bytes, p->number, col),
+                 (unsigned)(p->number % BRIG_R16_ROWS), native);
+    group_read(type->native->id, native, ret);
+}
+
 /* The types whose scales belong to 16 columns. */
 static float integer_chain_16(const struct product *p, uint64_t col, uint64_t end)
 {
@@ -171,7 +182,9 @@ static float integer_chain(const struct product *p, uint64_t col, uint64_t end)
         uint64_t n = col / BRIG_ACT_GROUP;
         const uint8_t *block = p->row + n / in_block * type->block_bytes;
         struct group g;
-        if (in_block == 1)
+        if (type->native != NULL)
+            group_read_r16(p, col, &g);
+        else if (in_block == 1)
             group_read(type->id, block, &g);
         else if (in_block == 2)
             group_read_64(type->id, block, (unsigned)(n % 2), &g);
@@ -195,6 +208,8 @@ static float float_chain(const struct product *p, uint64_t col, uint64_t end)
         size_t n = end - col < CHUNK_COLS ? (size_t)(end - col) : CHUNK_COLS;
         if (p->w->packed != NULL)
             brig_packed_dequant(p->w->packed, p->number, col, n, buf);
+        else if (type->native != NULL)
+            brig_r16_dequant(type, p->w->data, p->w->row_bytes, p->number, col, n, buf);
         else
             type->dequant(p->row + col / type->block_elems * type->block_bytes, buf, n);
         for (size_t i = 0; i < n; i++)

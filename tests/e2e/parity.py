@@ -59,6 +59,11 @@ class Row:
     packed: tuple = None  # made into a bundle by `brigade pack` first: its options
 
     @property
+    def held(self):
+        """The type that is computed with."""
+        return self.stored + ("_R16" if "r16" in (self.packed or ()) else "")
+
+    @property
     def format(self):
         if self.packed is not None:
             return "bundle"
@@ -160,6 +165,9 @@ ROWS = [
     *both("gpt-neo", "gptneo", shows="alternating window"),
     Row("gpt-neo", "variant", "gptneo_wide", shows="intermediate_size, another pattern"),
     *(Row("gemma3", "type", "type/" + t, stored=t) for t in make_types.NUMBERS),
+    Row("llama", "gguf", "llama/q8_0", stored="Q8_0", packed=("--layout", "r16", "--shards", "2")),
+    Row("olmoe", "gguf", "olmoe/q4_0", stored="Q4_0", shows="16 experts, 4 used", packed=("--layout", "r16")),
+    Row("gemma3", "type", "type/Q4_1", stored="Q4_1", packed=("--layout", "r16")),
     Row("llama", "ints", "gptq4_act", stored="GPTQ4", shows="act-order, two files, quantize_config.json"),
     Row("llama", "ints", "gptq4_plain", stored="GPTQ4", shows="groups of 128, BF16 scales, no g_idx"),
     Row("mixtral", "ints", "gptq4_mixtral", stored="GPTQ4", shows="act-order in experts"),

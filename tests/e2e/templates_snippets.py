@@ -76,7 +76,7 @@ EXPRESSIONS = r"""
 {{ undefd }}|{{ undefd is defined }}|{{ undefd == undefd2 }}|{{ undefd == none }}|{{ not undefd }}|{{ undefd|length }}|{{ undefd|default('x') }}|{{ undefd or 'y' }}
 {{ messages[0].content.strip() }} {{ messages[0]['role'].upper()[0:3] }} {{ messages|length }} {{ messages[-1].tool_calls[0].function.arguments.x }}
 {{ n|string + 'x' }} {{ n ~ 'x'|upper }} {{ ('x' ~ n)|upper }} {{ 'a' + 'b'|upper }}
-{{ big }} {{ big + 1 }} {{ 9223372036854775807 }} {{ -9223372036854775807 }}
+{{ big }} {{ big + 1 }} {{ big / 3 }} {{ 9223372036854775807 }} {{ -9223372036854775807 }}
 {{ {'a': 1}.get('b', 'dflt') }} {{ d.get('a') }} {{ d.get('zz') }}
 {{ d.keys() }} {{ d.values()|list }} {{ d.items()|list }} {{ d.keys()|join(',') }} {{ d.items()|length }} {{ d.copy() == d }} {{ d|length }}
 {{ dict(a=1, b=2) }} {{ dict([('x', 1)]) }} {{ dict(d, a=9).a }} {{ dict() }}
@@ -348,6 +348,10 @@ FAILURES = r"""
 {{ '%s %s' % 'x' }}
 {{ '%s' % (1, 2) }}
 {{ '%q' % 1 }}
+{{ 'x' % undefd }}
+{{ 'x' % 1 }}
+{{ 5|reverse }}
+{{ none|reverse }}
 {{ '%' % 1 }}
 {{ '{}'.format() }}
 {{ '{'.format() }}

@@ -290,7 +290,7 @@ def test_packed_again(world):
 
 @pytest.mark.parametrize("args,says", (
     (("--quant", "Q9"), "no such type"), (("--quant", "Q6_K"), "read, and not written"), (("--head-quant", "nope"), "no such type"),
-    (("--shards", "0"), "--shards"), (("--shards", "7"), "7 shards"), (("--layout", "r16"), "--layout"), (("more",), "one word too many")))
+    (("--shards", "0"), "--shards"), (("--shards", "7"), "7 shards"), (("more",), "one word too many")))
 def test_wrong_usage(world, args, says):
     world.refused("pack", QWEN2, world.folder / "out", *args, code=2, says=says)
     assert not (world.folder / "out").exists()

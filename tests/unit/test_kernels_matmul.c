@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "proto/base/mem.h"
+#include "proto/model/r16.h"
 #include "shard/kernels/kernel.h"
 
 /* A matrix and activations for it, in both forms. */
@@ -58,10 +59,24 @@ static void fill_activations(struct problem *p, enum content content)
             (float *)p->d.data + t * (p->x.cols / 32), (int32_t *)p->sum.data + t * (p->x.cols / 16));
 }
 
+/* Interleave what lies row by row. */
+static void interleave(struct problem *p)
+{
+    size_t panel_bytes = BRIG_R16_ROWS * p->w.row_bytes;
+    uint8_t *rows = brig_alloc(panel_bytes, 1), *data = p->weights.data;
+    for (uint64_t r = 0; r < p->w.rows; r += BRIG_R16_ROWS, data += panel_bytes) {
+        memcpy(rows, data, panel_bytes);
+        brig_r16_join(p->w.type, rows, p->w.row_bytes, data);
+    }
+    brig_free(rows);
+}
+
 static struct problem problem_new(const struct brig_type *type, uint32_t rows, uint32_t cols, uint32_t unit,
                                   uint32_t n_rows, enum content content)
 {
     struct problem p = {0};
+    uint32_t panel = brig_type_panel_rows(type);
+    rows = (rows + panel - 1) / panel * panel;
     size_t row_bytes = cols / type->block_elems * type->block_bytes, n = (size_t)n_rows * cols;
     p.weights = edge_new(rows * row_bytes);
     p.f = edge_new(n * sizeof(float));
@@ -71,7 +86,9 @@ static struct problem problem_new(const struct brig_type *type, uint32_t rows, u
     p.w = (struct brig_matrix){type, p.weights.data, rows, cols, row_bytes, unit, NULL};
     p.x = (struct brig_act){n_rows, cols, p.f.data, p.q.data, p.d.data, p.sum.data};
     for (size_t i = 0; i < rows * row_bytes; i += type->block_bytes)
-        fill_block(type, (uint8_t *)p.weights.data + i, content);
+        fill_block(brig_type_native(type), (uint8_t *)p.weights.data + i, content);
+    if (type->native != NULL)
+        interleave(&p);
     fill_activations(&p, content);
     return p;
 }
@@ -98,6 +115,10 @@ static double weight(const struct brig_matrix *w, uint64_t row, uint64_t col)
         (const uint8_t *)w->data + row * w->row_bytes + col / w->type->block_elems * w->type->block_bytes;
     unsigned i = (unsigned)(col % w->type->block_elems);
     float f32, block[256];
+    if (w->type->native != NULL) { /* test_proto_model_r16 */
+        brig_r16_dequant(w->type, w->data, w->row_bytes, row, col / 32 * 32, 32, block);
+        return (double)block[i];
+    }
     switch (w->type->id) {
     case BRIG_TYPE_F32:
         memcpy(&f32, b, sizeof f32);
@@ -163,7 +184,7 @@ static void scalar_is_right(void **state)
         const uint32_t units[] = {256, large ? 512 : 192, cols, large ? 256 : 32};
         for (size_t u = 0; u < 4; u++) {
             struct problem p = problem_new(type, 5, cols, units[u], 3, u == 3 ? EXTREME : SANE);
-            float y[15];
+            float y[3 * 16];
             for (int integer = 0; integer <= (type->group != 0); integer++) {
                 run(brig_kernel_by_name("scalar"), &p, integer, y);
                 assert_near_double(&p, integer, y);
@@ -210,6 +231,28 @@ static void compare(const struct brig_kernel *k, const struct problem *p)
     brig_free(got);
 }
 
+/* The rows of an interleaved matrix one by one: what its products must be. */
+static void compare_native(const struct brig_kernel *k, const struct problem *p)
+{
+    size_t n = p->w.rows * p->x.n_rows, panel_bytes = BRIG_R16_ROWS * p->w.row_bytes;
+    float *want = brig_alloc(n, sizeof *want), *got = brig_alloc(n, sizeof *got);
+    struct problem native = *p;
+    native.weights = edge_new(p->w.rows * p->w.row_bytes);
+    native.w.type = p->w.type->native;
+    native.w.data = native.weights.data;
+    for (uint64_t i = 0; i < p->w.rows / BRIG_R16_ROWS; i++)
+        brig_r16_split(p->w.type, (const uint8_t *)p->w.data + i * panel_bytes, p->w.row_bytes,
+                       (uint8_t *)native.weights.data + i * panel_bytes);
+    for (int integer = 0; integer <= 1; integer++) {
+        run(brig_kernel_by_name("scalar"), &native, integer, want);
+        run(k, p, integer, got);
+        assert_same_f32(got, want, n, k->name);
+    }
+    edge_free(&native.weights);
+    brig_free(want);
+    brig_free(got);
+}
+
 static uint32_t pick_unit(const struct brig_type *type, uint32_t cols)
 {
     const uint32_t units[] = {256, 192, 64, 32, 96, 288, 512, cols};
@@ -242,6 +285,8 @@ static void rows_equal_scalar(void **state)
             struct problem p =
                 problem_new(type, 1 + random_below(50), cols, pick_unit(type, cols), n_rows, content);
             compare(k, &p);
+            if (type->native != NULL)
+                compare_native(k, &p);
             problem_free(&p);
         }
     }

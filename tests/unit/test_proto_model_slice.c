@@ -373,6 +373,11 @@ static void tell_lie(struct brig_slice *s, unsigned lie)
     case 12:
         s->cells.first = 1;
         break;
+    case 13: /* 8 rows, no panel of 16 */
+        assert_string_equal(s->tensors[s->n_tensors - 1].type->name, "Q4_0");
+        assert_int_equal(s->tensors[s->n_tensors - 1].rows, 8);
+        s->tensors[s->n_tensors - 1].type = brig_type_by_name("Q4_0_R16");
+        break;
     default:
         s->tensors[s->n_tensors - 1].role = BRIG_ROLE_TOKEN_TABLE;
         break;
@@ -384,7 +389,7 @@ static void test_hostile_lies(void **state)
 {
     (void)state;
     struct brig_model *m = make_model(2, false);
-    for (unsigned lie = 0; lie < 14; lie++) {
+    for (unsigned lie = 0; lie < 15; lie++) {
         struct brig_slice s, back;
         struct brig_buf b = {0};
         struct brig_fail fail = {0};

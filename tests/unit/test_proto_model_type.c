@@ -63,7 +63,8 @@ static void test_quantised(void **state)
         char path[80];
         size_t n_bytes, n_elems;
         n_packed += t->packing != NULL;
-        if (t->block_elems == 1 || t->packing != NULL) /* packed ones: test_proto_model_packed */
+        n_packed += t->native != NULL;
+        if (t->block_elems == 1 || !brig_type_has_rows(t)) /* test_kernels_packed, test_proto_model_r16 */
             continue;
         snprintf(path, sizeof path, DIR "%s.bin", t->name);
         char *blocks = read_file(path, &n_bytes);
@@ -219,7 +220,10 @@ static void test_table(void **state)
         assert_ptr_equal(brig_type_by_gguf(t->gguf_id), t);
         assert_ptr_equal(brig_type_by_name(t->name), t);
         assert_string_equal(brig_type_gguf_name(t->gguf_id), t->name);
-        assert_true(strlen(t->help) > 0 && (t->dequant != NULL) == (t->packing == NULL));
+        assert_true(strlen(t->help) > 0 && (t->dequant != NULL) == brig_type_has_rows(t));
+        assert_true(t->native == NULL || (t->native->block_bytes == t->block_bytes && t->gguf_id >= 1200 &&
+                                          t->native->block_elems == t->block_elems && t->quantize == NULL &&
+                                          t->native->group == t->group && t->packing == NULL));
         assert_true(t->block_elems >= 1 && t->block_bytes >= 1 &&
                     t->block_elems % (t->group ? t->group : 1) == 0);
         assert_int_equal(brig_type_row_bytes(t, t->block_elems * 3), t->block_bytes * 3);

@@ -1,0 +1,15 @@
+/* Q8_0_R16: Q8_0 with 16 rows interleaved (r16.h). */
+#include "proto/model/r16.h"
+
+extern const struct brig_type brig_type_q8_0;
+
+const struct brig_type brig_type_q8_0_r16 = {
+    .name = "Q8_0_R16",
+    .help = "Q8_0 with 16 rows interleaved (Brigade's own: `brigade pack --layout r16`)",
+    .id = BRIG_TYPE_Q8_0_R16,
+    .gguf_id = 1200,
+    .block_elems = BRIG_R16_COLS,
+    .block_bytes = 34,
+    .group = BRIG_R16_COLS,
+    .native = &brig_type_q8_0,
+};
