@@ -55,8 +55,12 @@ objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 VEC_O := $(foreach isa,$(ISAS),$(patsubst %.c,$(B)/obj/%.$(isa).o,$(wildcard shard/kernels/vec/*.c)))
 
 PROGRAMS := $(B)/brigade $(B)/brigade-shard
+COUNTED := $(addprefix $(B)/counted/,brigade brigade-shard count_allocs.so)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_C))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_C))
+
+# Objects of tests stay: else each next run of make would compile them again.
+.SECONDARY:
 
 .PHONY: all
 all: $(PROGRAMS)
@@ -95,9 +99,22 @@ $(B)/brigade: $(call objs,driver/main.c) $(B)/libdriver.a $(B)/liblauncher.a $(B
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_DRIVER) $(LIBS_PROTO)
 $(B)/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
 	$(CC) $(LDFLAGS) $(SHARD_LDFLAGS_$(VARIANT)) -o $@ $^ $(LIBS_PROTO)
+# The same programs, both linked dynamically, so that a test can count their allocations.
+$(B)/counted/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_PROTO)
+$(B)/counted/brigade: $(B)/brigade
+	@mkdir -p $(@D)
+	cp $< $@
+$(B)/counted/count_allocs.so: tests/e2e/count_allocs.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC -o $@ $<
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_DRIVER) $(LIBS_PROTO)
+$(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/libshard.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_PROTO)
 # Without libshard: clang-14 does not know all names of instruction sets in its kernels.
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libproto.a
 	@mkdir -p $(@D)
@@ -162,7 +179,7 @@ unit: fixtures $(PROGRAMS) $(UNIT_TESTS) ## unit tests (VARIANT=san: under the s
 
 # PYTEST_ARGS chooses tests: make e2e PYTEST_ARGS='-k stats'.
 .PHONY: e2e
-e2e: fixtures $(PROGRAMS) ## tests of the real programs (VARIANT=san: a part of them)
+e2e: fixtures $(PROGRAMS) $(COUNTED) ## tests of the real programs (VARIANT=san: a part of them)
 	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -p no:cacheprovider \
 		tests/e2e $(PYTEST_ARGS)
 
@@ -189,7 +206,7 @@ san: ## unit tests and a part of the e2e tests under AddressSanitizer and UBSan
 # The kernels, the stored types and our own functions in one static program, without the libraries of the engine.
 HASHES_C := tests/arm/hashes.c proto/base/err.c proto/base/mem.c proto/base/real.c proto/model/iq_grids.c \
 	proto/model/packed.c proto/model/r16.c $(wildcard proto/model/type*.c) \
-	$(filter-out %/cpus.c %/team.c,$(filter shard/kernels/%,$(SHARD_C)))
+	$(filter-out %/cpus.c %/team.c %/turns.c,$(filter shard/kernels/%,$(SHARD_C)))
 $(B)/hashes: $(call objs,$(HASHES_C)) $(VEC_O)
 	$(CC) $(LDFLAGS) -static -o $@ $^ -lm
 
@@ -206,6 +223,10 @@ fuzz-build: $(FUZZERS)
 fuzz: ## each fuzz target for FUZZ_SECONDS seconds (20)
 	@$(STEP) -s -j$(JOBS) VARIANT=fuzz fuzz-build
 	@sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(patsubst tests/fuzz/%.c,build/fuzz/fuzz/%,$(FUZZ_C))
+
+.PHONY: bench-kernels
+bench-kernels: $(B)/bench/bench_kernels ## speed of the matrix kernels for each stored type (BENCH_ARGS: some types)
+	@$< $(BENCH_ARGS)
 
 # ---- how the text of the repository must be ----
 

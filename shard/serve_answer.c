@@ -62,49 +62,33 @@ static void *payload(struct reply *a, struct brig_msg *m)
     return (uint8_t *)brig_msg_data(m) + a->s->run->answer.payload_offset;
 }
 
-struct pick_job {
-    const struct brig_kernel *kernel;
-    const float *logits;
-    uint32_t vocab, cols;
-    uint8_t *out; /* first row of the group */
-};
-
 /* One row: f32 log-sum-exp, u32 n, n candidates (id, logit), zeros up to cols. */
-static void pick_piece(void *ctx, unsigned thread, uint32_t row)
+static void write_row(const struct brig_head_answer *a, uint32_t cols, uint8_t *out)
 {
-    const struct pick_job *j = ctx;
-    const float *logits = j->logits + (size_t)row * j->vocab;
-    uint8_t *out = j->out + (size_t)row * (8 + 8 * (size_t)j->cols);
-    struct brig_candidate *best =
-        (struct brig_candidate *)(out + 8); /* the layout of the wire, 4-byte aligned */
-    (void)thread;
-    _Static_assert(sizeof *best == 8, "a candidate is 8 bytes on the wire");
-    float lse = j->kernel->log_sum_exp(logits, j->vocab);
-    uint32_t n = brig_head_top(logits, j->vocab, j->cols, best);
-    memcpy(out, &lse, 4);
-    memcpy(out + 4, &n, 4);
-    memset(best + n, 0, (size_t)(j->cols - n) * sizeof *best);
+    _Static_assert(sizeof *a->best == 8, "a candidate is 8 bytes on the wire");
+    memcpy(out, &a->lse, 4);
+    memcpy(out + 4, &a->n, 4);
+    memcpy(out + 8, a->best, (size_t)a->n * sizeof *a->best);
+    memset(out + 8 + (size_t)a->n * sizeof *a->best, 0, (size_t)(cols - a->n) * sizeof *a->best);
 }
 
 static int send_candidates(struct reply *a, struct brig_fail *fail)
 {
     struct brig_serve_run *run = a->s->run;
-    uint32_t vocab = a->s->hold->slice.desc.vocab, n_want = a->asked->n_want_rows;
+    struct brig_head_answer rows[BRIG_HEAD_ROWS];
+    uint32_t cols = a->asked->top, n_want = a->asked->n_want_rows;
     struct brig_msg *m;
     run->answer.dtype = BRIG_DTYPE_CANDIDATES;
-    run->answer.cols = a->asked->top;
+    run->answer.cols = cols;
     int r = make_message(a, &m, fail);
     if (r < 0)
         return r;
-    struct pick_job j = {.kernel = a->s->hold->kernel,
-                         .logits = brig_head_scratch(run->block),
-                         .vocab = vocab,
-                         .cols = a->asked->top};
+    uint8_t *out = payload(a, m);
     for (uint32_t i = 0; i < n_want; i += BRIG_HEAD_ROWS) {
         uint32_t n = n_want - i < BRIG_HEAD_ROWS ? n_want - i : BRIG_HEAD_ROWS;
-        brig_head_logits(run->block, a->h, run->want_rows + i, n, brig_head_scratch(run->block));
-        j.out = (uint8_t *)payload(a, m) + (size_t)i * (8 + 8 * (size_t)j.cols);
-        brig_team_run(a->s->hold->team, n, pick_piece, &j);
+        brig_head_best(run->block, a->h, run->want_rows + i, n, cols, rows);
+        for (uint32_t k = 0; k < n; k++, out += 8 + 8 * (size_t)cols)
+            write_row(&rows[k], cols, out);
     }
     return send_part(a, m, fail);
 }

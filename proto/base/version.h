@@ -5,6 +5,6 @@
 #define BRIG_VERSION "0.1.0"
 
 /* Of docs/arithmetic.md; a part of the numeric class. */
-#define BRIG_ARITHMETIC_VERSION 1u
+#define BRIG_ARITHMETIC_VERSION 2u
 
 #endif

@@ -32,6 +32,9 @@ struct brig_ring_mem {
     struct brig_bell freed;
     _Alignas(64) _Atomic uint32_t lengths[BRIG_RING_SLOTS]; /* bytes, or BESIDE_WORD */
 };
+_Static_assert(offsetof(struct brig_ring_mem, put) == 64 && offsetof(struct brig_ring_mem, taken) == 128 &&
+                   offsetof(struct brig_ring_mem, lengths) == 192,
+               "docs/wire.md");
 _Static_assert(sizeof(struct brig_ring_mem) <= HEAD_BYTES, "the head of a ring fits before its slots");
 
 /* ---- bells ---- */

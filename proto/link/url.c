@@ -30,16 +30,17 @@ const char *brig_url_without_shm(const char *url)
 
 static int find_scheme(const char *url, const char **rest, struct brig_fail *fail)
 {
-    const char *colon = strstr(url, "://");
+    const char *plain = brig_url_without_shm(url);
+    const char *colon = strstr(plain, "://");
     if (colon == NULL)
         return brig_fail_set(fail, BRIG_EUSAGE,
                              "%s: not an address (ipc:///PATH, abstract://NAME, tcp://HOST:PORT)", url);
-    size_t n = (size_t)(colon - url);
+    size_t n = (size_t)(colon - plain);
     *rest = colon + 3;
     for (int i = 0; i < BRIG_SCHEME_COUNT; i++)
-        if (strlen(schemes[i]) == n && memcmp(schemes[i], url, n) == 0)
+        if (strlen(schemes[i]) == n && memcmp(schemes[i], plain, n) == 0)
             return i;
-    if (n == 7 && memcmp(url, "tls+tcp", n) == 0)
+    if (n == 7 && memcmp(plain, "tls+tcp", n) == 0)
         return brig_fail_set(fail, BRIG_EUNSUPPORTED, "%s: tls+tcp is not there yet", url);
     return brig_fail_set(fail, BRIG_EUSAGE, "%s: unknown kind of address (known: ipc, abstract, tcp, inproc)",
                          url);
@@ -111,12 +112,11 @@ int brig_url_parse(struct brig_url *ret, const char *url, struct brig_fail *fail
         if (*p <= 0x20 || *p >= 0x7f || *p == '%' || *p == '?' || *p == '#')
             return brig_fail_set(fail, BRIG_EUSAGE, "%s: an address has no spaces, %%, ?, # or other letters",
                                  url);
-    const char *plain = brig_url_without_shm(url);
-    int scheme = find_scheme(plain, &rest, fail);
+    int scheme = find_scheme(url, &rest, fail);
     if (scheme < 0)
         return scheme;
     u.scheme = (enum brig_scheme)scheme;
-    u.shm = plain != url;
+    u.shm = brig_url_without_shm(url) != url;
     if (u.shm && !brig_url_is_local(&u))
         return brig_fail_set(fail, BRIG_EUSAGE, "%s: shared memory is offered at ipc or abstract addresses",
                              url);

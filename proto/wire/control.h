@@ -51,7 +51,7 @@ struct brig_reply {
     uint32_t n_layers, cells_first, cells_last;
     uint32_t hidden, vocab;
     uint32_t ctx, slots;                /* what the shard's cache has room for */
-    char numeric_class[BRIG_CLASS_MAX]; /* "a1 act=q8 kv=f16": arithmetic version, activations, KV type */
+    char numeric_class[BRIG_CLASS_MAX]; /* "a2 act=q8 kv=f16": arithmetic version, activations, KV type */
     char kernel[BRIG_CLASS_MAX];        /* "scalar", "avx512": for people, no part of the class */
     char host[BRIG_HOST_MAX];
     uint32_t pid, threads;

@@ -48,10 +48,15 @@ void brig_head_logits(struct brig_block *b, const float *h, const uint32_t *want
 /* Only the norm, into out [n_want, hidden]; otherwise the same. */
 void brig_head_normed(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
                       float *out);
-/* Room for BRIG_HEAD_ROWS rows of logits, for a caller that needs them for a moment. NULL without a head. */
-float *brig_head_scratch(struct brig_block *b);
-/* The top best of logits [vocab] in (logit descending, id ascending) order into out [top]; returns how many
- * (min(top, vocab)). NaN logits come last. */
-uint32_t brig_head_top(const float *logits, uint32_t vocab, uint32_t top, struct brig_candidate *out);
+/* What an answer needs of a row of logits: log-sum-exp and the top best, min(top, vocab) of them, in (logit
+ * descending, id ascending) order, NaN logits last. best is the block's, valid until the head's next work. */
+struct brig_head_answer {
+    float lse;
+    uint32_t n;
+    const struct brig_candidate *best; /* [n] */
+};
+/* Of n_want rows as above, picked while the product is made; 1 <= top <= BRIG_FRAME_MAX_TOP. out [n_want]. */
+void brig_head_best(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
+                    uint32_t top, struct brig_head_answer *out);
 
 #endif

@@ -1,7 +1,15 @@
-/* The head: final norm and output product of a few rows; the best of a row of logits. */
+/*
+ * The head: final norm and output product of a few rows, and what an answer needs of their logits. The
+ * vocabulary is cut into strips of what log-sum-exp takes together, these into pieces of work; whoever has
+ * made a piece looks for candidates in it while it is near, and who ends a strip adds up its exponentials.
+ */
 #include "shard/block/parts.h"
 
+#include <math.h>
 #include <string.h>
+
+#define PIECES_PER_THREAD 16u
+#define PIECE_MAX_ROWS    256u /* and BRIG_PANEL_ROWS: powers of two, so that a strip is whole pieces */
 
 struct norm_job {
     struct brig_block *b;
@@ -36,10 +44,7 @@ void brig_head_normed(struct brig_block *b, const float *h, const uint32_t *want
     memcpy(out, b->norm.f, (size_t)n_want * b->desc->hidden * sizeof *out);
 }
 
-float *brig_head_scratch(struct brig_block *b)
-{
-    return b->logits;
-}
+/* ---- candidates ---- */
 
 /* a stands before b in (logit descending, id ascending) order, NaN last. */
 static bool before(struct brig_candidate a, struct brig_candidate b)
@@ -52,46 +57,172 @@ static bool before(struct brig_candidate a, struct brig_candidate b)
     return a.id < b.id;
 }
 
-/* A heap whose root is the last in order: let heap[at] sink to its place among n. */
-static void sink(struct brig_candidate *heap, uint32_t n, uint32_t at)
+/* A heap whose root is the last in order: let v[at] sink to its place among n. */
+static void sink(struct brig_candidate *v, uint32_t n, uint32_t at)
 {
-    struct brig_candidate c = heap[at];
+    struct brig_candidate c = v[at];
     for (;;) {
         uint32_t child = 2 * at + 1;
         if (child >= n)
             break;
-        if (child + 1 < n && before(heap[child], heap[child + 1]))
+        if (child + 1 < n && before(v[child], v[child + 1]))
             child++;
-        if (!before(c, heap[child]))
+        if (!before(c, v[child]))
             break;
-        heap[at] = heap[child];
+        v[at] = v[child];
         at = child;
     }
-    heap[at] = c;
+    v[at] = c;
 }
 
-uint32_t brig_head_top(const float *logits, uint32_t vocab, uint32_t top, struct brig_candidate *out)
+void brig_best_add(struct brig_best *best, uint32_t top, struct brig_candidate c)
 {
-    uint32_t n = top < vocab ? top : vocab;
-    if (n == 0)
-        return 0;
-    for (uint32_t i = 0; i < n; i++)
-        out[i] = (struct brig_candidate){i, logits[i]};
-    for (uint32_t i = n / 2; i-- > 0;)
-        sink(out, n, i);
-    for (uint32_t id = n; id < vocab; id++) {
-        float x = logits[id];
-        /* Most ids end here: not above the worst one kept (ids ascend, so a tie loses), or NaN. */
-        if (x <= out[0].logit || x != x)
-            continue;
-        out[0] = (struct brig_candidate){id, x};
-        sink(out, n, 0);
+    if (best->n == top) {
+        if (before(c, best->v[0])) {
+            best->v[0] = c;
+            sink(best->v, top, 0);
+        }
+        return;
     }
-    for (uint32_t left = n - 1; left > 0; left--) {
-        struct brig_candidate worst = out[0];
-        out[0] = out[left];
-        out[left] = worst;
-        sink(out, left, 0);
+    uint32_t at = best->n++;
+    for (; at > 0 && before(best->v[(at - 1) / 2], c); at = (at - 1) / 2)
+        best->v[at] = best->v[(at - 1) / 2];
+    best->v[at] = c;
+}
+
+void brig_best_scan(struct brig_best *best, uint32_t top, const float *logits, uint32_t first, uint32_t n)
+{
+    enum { TOGETHER = 16 };
+    uint32_t i = 0;
+    for (; best->n < top && i < n; i++)
+        brig_best_add(best, top, (struct brig_candidate){first + i, logits[i]});
+    while (i < n) {
+        /* Most entries end here: all of a vector below the worst one kept. */
+        uint32_t end = n - i < TOGETHER ? n : i + TOGETHER, some = 0;
+        float worst = best->v[0].logit;
+        for (uint32_t k = i; k < end; k++)
+            some |= !(logits[k] < worst);
+        for (; some && i < end; i++)
+            brig_best_add(best, top, (struct brig_candidate){first + i, logits[i]});
+        i = end;
     }
-    return n;
+}
+
+uint32_t brig_best_sort(struct brig_best *best)
+{
+    for (uint32_t left = best->n; left-- > 1;) {
+        struct brig_candidate worst = best->v[0];
+        best->v[0] = best->v[left];
+        best->v[left] = worst;
+        sink(best->v, left, 0);
+    }
+    return best->n;
+}
+
+/* ---- product, candidates and log-sum-exp together ---- */
+
+struct top_job {
+    struct brig_block *b;
+    struct brig_act x;
+    uint32_t top, piece_rows, strip_pieces; /* pieces of a strip; the last strip may have fewer */
+};
+
+static struct brig_best *best_of(const struct brig_block *b, unsigned thread, uint32_t row)
+{
+    return &b->best[thread * BRIG_HEAD_ROWS + row];
+}
+
+/* Of one row's strip; a strip without anything above minus infinity adds nothing. */
+static float strip_lse(const struct brig_block *b, const float *x, uint32_t n)
+{
+    float lse = b->setup.kernel->log_sum_exp(x, n);
+    bool nothing = lse != lse;
+    for (uint32_t i = 0; nothing && i < n; i++)
+        nothing = x[i] == -INFINITY;
+    return nothing ? -INFINITY : lse;
+}
+
+static void end_strip(const struct top_job *j, uint32_t strip)
+{
+    struct brig_block *b = j->b;
+    uint32_t vocab = b->desc->vocab, first = strip * BRIG_LSE_BLOCK;
+    uint32_t n = vocab - first < BRIG_LSE_BLOCK ? vocab - first : BRIG_LSE_BLOCK;
+    for (uint32_t row = 0; row < j->x.n_rows; row++)
+        b->strip_lse[(size_t)row * b->n_strips + strip] =
+            strip_lse(b, b->logits + (size_t)row * vocab + first, n);
+}
+
+static void top_piece(void *ctx, unsigned thread, uint32_t piece)
+{
+    const struct top_job *j = ctx;
+    struct brig_block *b = j->b;
+    uint32_t vocab = b->desc->vocab, strip = piece / j->strip_pieces;
+    uint32_t begin = strip * BRIG_LSE_BLOCK + piece % j->strip_pieces * j->piece_rows;
+    uint32_t strip_end =
+        vocab - strip * BRIG_LSE_BLOCK < BRIG_LSE_BLOCK ? vocab : (strip + 1) * BRIG_LSE_BLOCK;
+    uint32_t end = strip_end - begin < j->piece_rows ? strip_end : begin + j->piece_rows;
+    b->setup.kernel->matmul(&b->output, begin, end, &j->x, b->logits, vocab);
+    for (uint32_t row = 0; row < j->x.n_rows; row++)
+        brig_best_scan(best_of(b, thread, row), j->top, b->logits + (size_t)row * vocab + begin, begin,
+                       end - begin);
+    uint32_t n = (strip_end - strip * BRIG_LSE_BLOCK + j->piece_rows - 1) / j->piece_rows;
+    if (atomic_fetch_add(&b->strip_done[strip], 1) + 1 == n)
+        end_strip(j, strip);
+}
+
+struct join_job {
+    struct brig_block *b;
+    uint32_t top;
+    struct brig_head_answer *out;
+};
+
+/* The threads' candidates of a row joined, and its strips' sums. */
+static void join_piece(void *ctx, unsigned thread, uint32_t row)
+{
+    const struct join_job *j = ctx;
+    struct brig_block *b = j->b;
+    struct brig_best *all = best_of(b, 0, row);
+    (void)thread;
+    for (unsigned t = 1; t < b->n_threads; t++) {
+        const struct brig_best *other = best_of(b, t, row);
+        for (uint32_t i = 0; i < other->n; i++)
+            brig_best_add(all, j->top, other->v[i]);
+    }
+    j->out[row].n = brig_best_sort(all);
+    j->out[row].best = all->v;
+    j->out[row].lse = b->setup.kernel->log_sum_exp(b->strip_lse + (size_t)row * b->n_strips, b->n_strips);
+}
+
+/* Pieces small enough that a thread which is kept busy elsewhere holds up no other. */
+static uint32_t rows_of_piece(const struct brig_block *b)
+{
+    uint32_t rows = PIECE_MAX_ROWS;
+    while (rows > BRIG_PANEL_ROWS && b->desc->vocab / rows < PIECES_PER_THREAD * b->n_threads)
+        rows /= 2;
+    return rows;
+}
+
+void brig_head_best(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
+                    uint32_t top, struct brig_head_answer *out)
+{
+    struct norm_job norm = {b, h, want_rows};
+    size_t visited = 0;
+    brig_team_run(b->setup.team, n_want, norm_piece, &norm);
+    struct top_job j = {.b = b,
+                        .x = brig_acts_for(b, &b->output, &b->norm, 0, n_want),
+                        .top = top,
+                        .piece_rows = rows_of_piece(b)};
+    brig_acts_visit(b, &b->output, &j.x, &visited);
+    j.strip_pieces = BRIG_LSE_BLOCK / j.piece_rows;
+    for (unsigned t = 0; t < b->n_threads; t++)
+        for (uint32_t row = 0; row < n_want; row++)
+            best_of(b, t, row)->n = 0;
+    for (uint32_t i = 0; i < b->n_strips; i++)
+        atomic_store(&b->strip_done[i], 0);
+    uint32_t last = b->desc->vocab - (b->n_strips - 1) * BRIG_LSE_BLOCK;
+    brig_team_run(b->setup.team,
+                  (b->n_strips - 1) * j.strip_pieces + (last + j.piece_rows - 1) / j.piece_rows, top_piece,
+                  &j);
+    struct join_job join = {b, top, out};
+    brig_team_run(b->setup.team, n_want, join_piece, &join);
 }

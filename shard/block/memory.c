@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "proto/base/size.h"
+#include "shard/kernels/kernel.h"
 
 #define SCRATCH_MAX_BYTES ((uint64_t)1 << 40)
 
@@ -71,6 +72,19 @@ static void cut_routing(struct brig_block *b, struct cutter *c)
     r->tasks = cut(c, 2, d->n_experts, sizeof *r->tasks);
 }
 
+static void cut_head(struct brig_block *b, struct cutter *c)
+{
+    uint64_t n_best = (uint64_t)b->n_threads * BRIG_HEAD_ROWS;
+    b->n_strips = b->desc->vocab / BRIG_LSE_BLOCK + (b->desc->vocab % BRIG_LSE_BLOCK != 0);
+    b->logits = cut(c, BRIG_HEAD_ROWS, b->desc->vocab, sizeof(float));
+    b->strip_lse = cut(c, BRIG_HEAD_ROWS, b->n_strips, sizeof(float));
+    b->strip_done = cut(c, b->n_strips, 1, sizeof *b->strip_done);
+    b->best = cut(c, n_best, 1, sizeof *b->best);
+    struct brig_candidate *v = cut(c, n_best, BRIG_FRAME_MAX_TOP, sizeof *v);
+    for (uint64_t i = 0; c->base != NULL && i < n_best; i++)
+        b->best[i].v = v + i * BRIG_FRAME_MAX_TOP;
+}
+
 static void cut_all(struct brig_block *b, struct cutter *c)
 {
     const struct brig_desc *d = b->desc;
@@ -81,7 +95,7 @@ static void cut_all(struct brig_block *b, struct cutter *c)
     cut_acts(c, &b->norm, exact, rows, d->hidden);
     b->visits = cut(c, rows, visited_cols(d), sizeof(float));
     if (b->output_norm.weight != NULL)
-        b->logits = cut(c, BRIG_HEAD_ROWS, d->vocab, sizeof(float));
+        cut_head(b, c);
     if (b->n_layers == 0)
         return;
     cut_acts(c, &b->wide, exact, rows, attn > mlp ? attn : mlp);

@@ -49,6 +49,12 @@ struct brig_task {
     uint32_t first_piece; /* set by brig_tasks_run */
 };
 
+/* The best candidates so far: a heap with the last in order at its root. */
+struct brig_best {
+    struct brig_candidate *v; /* [BRIG_FRAME_MAX_TOP] */
+    uint32_t n;
+};
+
 /* Which rows go to which experts, in a layer that has some. A seat is a pair of a row and one of its experts;
  * seats are in the order of experts, then of rows. */
 struct brig_routing {
@@ -82,8 +88,12 @@ struct brig_block {
     float *gate, *up;      /* [rows_cap, mlp]: ffn, or expert_ffn for each expert used if that is more */
     float *y;              /* [rows_cap, hidden] what a residual branch adds */
     float *visits;         /* activations that visit.c has gathered for one run of products */
-    struct brig_routing routing;  /* all NULL without experts */
-    float *logits;                /* [BRIG_HEAD_ROWS, vocab], NULL without a head */
+    struct brig_routing routing; /* all NULL without experts */
+    float *logits;               /* [BRIG_HEAD_ROWS, vocab], NULL without a head, as the next three */
+    struct brig_best *best;      /* [n_threads, BRIG_HEAD_ROWS] */
+    float *strip_lse;            /* [rows at work, n_strips] of each BRIG_LSE_BLOCK entries */
+    atomic_uint *strip_done;     /* [n_strips] pieces that are made */
+    uint32_t n_strips;
     struct brig_turns turns[2];   /* of most layers; of windowed ones with a base of their own */
     float *scores;                /* [n_threads, ctx] */
     uint32_t *row_slot, *row_pos; /* [rows_cap] */
@@ -152,6 +162,12 @@ int brig_experts_find(struct brig_block *b, uint32_t layer, struct brig_fail *fa
 /* From the router's logits [n_experts] of a row, which are overwritten: the chosen experts, ascending, and
  * their weights, [n_experts_used] each. */
 void brig_experts_choose(const struct brig_desc *d, float *logits, uint32_t *chosen, float *weights);
+
+/* head.c: one candidate, and n from id `first` on, into a heap of at most `top`; the heap in order, n of
+ * them. */
+void brig_best_add(struct brig_best *best, uint32_t top, struct brig_candidate c);
+void brig_best_scan(struct brig_best *best, uint32_t top, const float *logits, uint32_t first, uint32_t n);
+uint32_t brig_best_sort(struct brig_best *best);
 
 /* attention.c: q over the cache into b->wide, ready for a product with `out` */
 void brig_attention(struct brig_block *b, uint32_t layer, const struct brig_matrix *out);

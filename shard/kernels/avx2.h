@@ -10,8 +10,9 @@
 void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
                          unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
 /* Of an interleaved matrix (panel.h). */
-void brig_avx2_chain_r16_int(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
+void brig_avx2_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                             const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                             unsigned n_cols, float *acc);
 
 /* 16 bytes of two rows. */
 static inline __m256i brig_avx2_pair(const uint8_t *low, const uint8_t *high)

@@ -98,34 +98,37 @@ static inline __attribute__((always_inline)) void tokens(enum brig_type_id id, c
     }
 }
 
-static inline __attribute__((always_inline)) void chain(enum brig_type_id id, struct brig_panel_r16 p,
-                                                        const struct brig_act *x, size_t first,
-                                                        unsigned n_tokens, size_t col, unsigned n_groups,
-                                                        float *acc)
+/* The rows' two halves, one after the other: the second finds in the cache what the first has read. */
+static inline __attribute__((always_inline)) void chain(enum brig_type_id id, const uint8_t *blocks,
+                                                        const uint8_t *ahead, const struct brig_act *x,
+                                                        size_t first, unsigned n_tokens, size_t col,
+                                                        unsigned n_groups, float *acc)
 {
     struct block s[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
-    for (unsigned g = 0; g < n_groups; g++) {
-        /* The other half of the rows finds what this one has fetched. */
-        for (unsigned i = 0; n_tokens == 1 && p.first_row == 0 && i < bytes_of(id); i += 64)
-            _mm_prefetch((const char *)p.ahead + g * bytes_of(id) + i, _MM_HINT_T1);
-        s[g] = read(id, p.blocks + g * bytes_of(id), p.first_row);
+    for (unsigned row = 0; row < BRIG_R16_ROWS; row += 8, acc += 8 * n_tokens) {
+        for (unsigned g = 0; g < n_groups; g++) {
+            for (unsigned i = 0; n_tokens == 1 && row == 0 && i < bytes_of(id); i += 64)
+                _mm_prefetch((const char *)ahead + g * bytes_of(id) + i, _MM_HINT_T1);
+            s[g] = read(id, blocks + g * bytes_of(id), row);
+        }
+        tokens(id, s, x, first, n_tokens, col, n_groups, acc);
     }
-    tokens(id, s, x, first, n_tokens, col, n_groups, acc);
 }
 
-void brig_avx2_chain_r16_int(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+void brig_avx2_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                             const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                             unsigned n_cols, float *acc)
 {
     unsigned n_groups = n_cols / BRIG_ACT_GROUP;
     switch (id) {
     case BRIG_TYPE_Q4_0_R16:
-        chain(BRIG_TYPE_Q4_0_R16, p, x, first, n_tokens, col, n_groups, acc);
+        chain(BRIG_TYPE_Q4_0_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     case BRIG_TYPE_Q4_1_R16:
-        chain(BRIG_TYPE_Q4_1_R16, p, x, first, n_tokens, col, n_groups, acc);
+        chain(BRIG_TYPE_Q4_1_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     default:
-        chain(BRIG_TYPE_Q8_0_R16, p, x, first, n_tokens, col, n_groups, acc);
+        chain(BRIG_TYPE_Q8_0_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     }
 }

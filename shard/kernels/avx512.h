@@ -11,8 +11,9 @@
 void brig_avx512_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
                            unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
 /* Of an interleaved matrix (panel.h). */
-void brig_avx512_chain_r16_int(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                               size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
+void brig_avx512_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                               const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                               unsigned n_cols, float *acc);
 
 /* 16 bytes from each address, in the four 128-bit lanes. */
 static inline __m512i brig_avx512_quad(const uint8_t *p0, const uint8_t *p4, const uint8_t *p8,

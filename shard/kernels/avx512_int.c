@@ -79,31 +79,77 @@ unpack(enum brig_type_id id, unsigned block_bytes, struct brig_panel p, unsigned
         brig_avx512_read(id, p.base + g * block_bytes, p.stride, offsets, &s->group[g]);
 }
 
+/* What a token brings to the groups of a chunk beside its integers. */
+struct factors {
+    float d[BRIG_PANEL_CHUNK_INT / 16], dsum[BRIG_PANEL_CHUNK_INT / 16]; /* scale; scale times sum */
+    int32_t start[BRIG_PANEL_CHUNK_INT / 16];                            /* -offset times sum */
+};
+
+static inline __mmask16 first_lanes(unsigned n)
+{
+    return (__mmask16)((1u << n) - 1);
+}
+
+/* A multiplication of this width is slow; all offsets are powers of two. */
+static inline __m512i times_offset(enum brig_type_id id, __m512i v)
+{
+    return _mm512_slli_epi32(v, (unsigned)__builtin_ctz((unsigned)brig_avx512_offset(id)));
+}
+
+/* n groups of `columns` columns, 32 or 16. */
+static inline __attribute__((always_inline)) void factors_of(enum brig_type_id id, unsigned columns,
+                                                             struct token x, unsigned n, struct factors *f)
+{
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    const __m512i halves = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+    __m512i sum = _mm512_maskz_loadu_epi32(first_lanes(columns == 32 ? 2 * n : n), x.sum);
+    __m512 d = _mm512_maskz_loadu_ps(first_lanes(columns == 32 ? n : n / 2), x.d);
+    if (columns == 32)
+        sum = _mm512_permutexvar_epi32(even, _mm512_add_epi32(sum, _mm512_srli_epi64(sum, 32)));
+    else
+        d = _mm512_permutexvar_ps(halves, d);
+    _mm512_storeu_ps(f->d, d);
+    if (brig_panel_has_min(id))
+        _mm512_storeu_ps(f->dsum, _mm512_mul_ps(d, _mm512_cvtepi32_ps(sum)));
+    if (brig_avx512_offset(id) != 0)
+        _mm512_storeu_si512(f->start, _mm512_sub_epi32(_mm512_setzero_si512(), times_offset(id, sum)));
+}
+
+/* Group g of N tokens: u is n_dwords dwords of columns, q those of the first token. */
+static inline __attribute__((always_inline)) void tile_group(enum brig_type_id id, const int N,
+                                                             const __m512i *u, unsigned n_dwords, __m512 d,
+                                                             __m512 m, const int8_t *q, size_t cols,
+                                                             const struct factors *f, unsigned g, __m512 *a)
+{
+    __m512i isum[8];
+    for (int k = 0; k < N; k++)
+        isum[k] = brig_avx512_offset(id) != 0 ? _mm512_set1_epi32(f[k].start[g]) : _mm512_setzero_si512();
+    for (unsigned c = 0; c < n_dwords; c++)
+        for (int k = 0; k < N; k++)
+            isum[k] = _mm512_dpbusd_epi32(isum[k], u[c], four(q + (size_t)k * cols + 4 * c));
+    for (int k = 0; k < N; k++) {
+        a[k] =
+            _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum[k]), _mm512_mul_ps(d, _mm512_set1_ps(f[k].d[g])), a[k]);
+        if (brig_panel_has_min(id))
+            a[k] = _mm512_fmadd_ps(m, _mm512_set1_ps(f[k].dsum[g]), a[k]);
+    }
+}
+
 /* N tokens, N a constant: their sums stay in registers while the weights pass by. */
 static inline __attribute__((always_inline)) void tile(enum brig_type_id id, const int N,
                                                        const struct unpacked *s, struct token x, size_t cols,
                                                        unsigned n_groups, float *acc)
 {
+    struct factors f[8];
     __m512 a[8];
-    for (int k = 0; k < N; k++)
+    for (int k = 0; k < N; k++) {
+        struct token t = {x.q, x.d + (size_t)k * (cols / BRIG_ACT_GROUP), x.sum + (size_t)k * (cols / 16)};
+        factors_of(id, BRIG_ACT_GROUP, t, n_groups, &f[k]);
         a[k] = _mm512_load_ps(acc + 16 * k);
-    for (unsigned g = 0; g < n_groups; g++, x.q += BRIG_ACT_GROUP, x.d++, x.sum += 2) {
-        __m512i isum[8];
-        for (int k = 0; k < N; k++) {
-            const int32_t *sum = x.sum + (size_t)k * (cols / 16);
-            isum[k] = _mm512_set1_epi32(-brig_avx512_offset(id) * (sum[0] + sum[1]));
-        }
-        for (int c = 0; c < 8; c++) {
-            __m512i u = s->group[g].u[c];
-            for (int k = 0; k < N; k++)
-                isum[k] = _mm512_dpbusd_epi32(isum[k], u, four(x.q + (size_t)k * cols + 4 * c));
-        }
-        for (int k = 0; k < N; k++) {
-            const int32_t *sum = x.sum + (size_t)k * (cols / 16);
-            a[k] = add_group(id, isum[k], s->group[g].d, s->group[g].m,
-                             x.d[(size_t)k * (cols / BRIG_ACT_GROUP)], sum[0] + sum[1], a[k]);
-        }
     }
+    for (unsigned g = 0; g < n_groups; g++)
+        tile_group(id, N, s->group[g].u, 8, s->group[g].d, s->group[g].m, x.q + g * BRIG_ACT_GROUP, cols, f,
+                   g, a);
     for (int k = 0; k < N; k++)
         _mm512_store_ps(acc + 16 * k, a[k]);
 }
@@ -152,19 +198,15 @@ static inline __attribute__((always_inline)) void tile_16(enum brig_type_id id, 
                                                           const struct brig_avx512_group16 *s, struct token x,
                                                           size_t cols, unsigned n_groups, float *acc)
 {
+    struct factors f[8];
     __m512 a[8];
-    for (int k = 0; k < N; k++)
+    for (int k = 0; k < N; k++) {
+        struct token t = {x.q, x.d + (size_t)k * (cols / BRIG_ACT_GROUP), x.sum + (size_t)k * (cols / 16)};
+        factors_of(id, 16, t, n_groups, &f[k]);
         a[k] = _mm512_load_ps(acc + 16 * k);
+    }
     for (unsigned g = 0; g < n_groups; g++)
-        for (int k = 0; k < N; k++) {
-            const int8_t *q = x.q + (size_t)k * cols + 16 * g;
-            int32_t xsum = x.sum[(size_t)k * (cols / 16) + g];
-            __m512i isum = _mm512_set1_epi32(-brig_avx512_offset(id) * xsum);
-            for (int c = 0; c < 4; c++)
-                isum = _mm512_dpbusd_epi32(isum, s[g].u[c], four(q + 4 * c));
-            a[k] = add_group(id, isum, s[g].d, s[g].m, x.d[(size_t)k * (cols / BRIG_ACT_GROUP) + g / 2], xsum,
-                             a[k]);
-        }
+        tile_group(id, N, s[g].u, 4, s[g].d, s[g].m, x.q + 16 * g, cols, f, g, a);
     for (int k = 0; k < N; k++)
         _mm512_store_ps(acc + 16 * k, a[k]);
 }

@@ -55,14 +55,14 @@ static inline __m512i four(const int8_t *q)
 static inline __attribute__((always_inline)) void fetch(const uint8_t *p, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i += 64)
-        _mm_prefetch((const char *)p + i, _MM_HINT_T0);
+        _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
 /* N tokens, N a constant: their sums stay in registers while the weights pass by. */
 static inline __attribute__((always_inline)) void tile(enum brig_type_id id, const int N,
-                                                       struct brig_panel_r16 p, const struct brig_act *x,
-                                                       size_t token, size_t col, unsigned n_groups,
-                                                       float *acc)
+                                                       const uint8_t *blocks, const uint8_t *ahead,
+                                                       const struct brig_act *x, size_t token, size_t col,
+                                                       unsigned n_groups, float *acc)
 {
     size_t cols = x->cols, at = token * cols + col;
     const int8_t *q = x->q + at;
@@ -73,8 +73,8 @@ static inline __attribute__((always_inline)) void tile(enum brig_type_id id, con
         a[k] = _mm512_load_ps(acc + 16 * k);
     for (unsigned g = 0; g < n_groups; g++, q += BRIG_ACT_GROUP, d++, sum += 2) {
         if (N == 1)
-            fetch(p.ahead + g * bytes_of(id), bytes_of(id));
-        const struct block b = read(id, p.blocks + g * bytes_of(id));
+            fetch(ahead + g * bytes_of(id), bytes_of(id));
+        const struct block b = read(id, blocks + g * bytes_of(id));
         __m512i isum[8];
         int32_t xsum[8];
         for (int k = 0; k < N; k++) {
@@ -96,36 +96,37 @@ static inline __attribute__((always_inline)) void tile(enum brig_type_id id, con
         _mm512_store_ps(acc + 16 * k, a[k]);
 }
 
-static inline __attribute__((always_inline)) void tiles(enum brig_type_id id, struct brig_panel_r16 p,
-                                                        const struct brig_act *x, size_t first,
-                                                        unsigned n_tokens, size_t col, unsigned n_groups,
-                                                        float *acc)
+static inline __attribute__((always_inline)) void tiles(enum brig_type_id id, const uint8_t *blocks,
+                                                        const uint8_t *ahead, const struct brig_act *x,
+                                                        size_t first, unsigned n_tokens, size_t col,
+                                                        unsigned n_groups, float *acc)
 {
     unsigned t = 0;
     if (n_tokens > 1)
         for (; t + 8 <= n_tokens; t += 8)
-            tile(id, 8, p, x, first + t, col, n_groups, acc + 16 * t);
+            tile(id, 8, blocks, ahead, x, first + t, col, n_groups, acc + 16 * t);
     if (t + 4 <= n_tokens) {
-        tile(id, 4, p, x, first + t, col, n_groups, acc + 16 * t);
+        tile(id, 4, blocks, ahead, x, first + t, col, n_groups, acc + 16 * t);
         t += 4;
     }
     for (; t < n_tokens; t++)
-        tile(id, 1, p, x, first + t, col, n_groups, acc + 16 * t);
+        tile(id, 1, blocks, ahead, x, first + t, col, n_groups, acc + 16 * t);
 }
 
-void brig_avx512_chain_r16_int(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                               size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+void brig_avx512_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                               const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                               unsigned n_cols, float *acc)
 {
     unsigned n_groups = n_cols / BRIG_ACT_GROUP;
     switch (id) {
     case BRIG_TYPE_Q4_0_R16:
-        tiles(BRIG_TYPE_Q4_0_R16, p, x, first, n_tokens, col, n_groups, acc);
+        tiles(BRIG_TYPE_Q4_0_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     case BRIG_TYPE_Q4_1_R16:
-        tiles(BRIG_TYPE_Q4_1_R16, p, x, first, n_tokens, col, n_groups, acc);
+        tiles(BRIG_TYPE_Q4_1_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     default:
-        tiles(BRIG_TYPE_Q8_0_R16, p, x, first, n_tokens, col, n_groups, acc);
+        tiles(BRIG_TYPE_Q8_0_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     }
 }

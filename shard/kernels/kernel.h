@@ -19,10 +19,12 @@
     16u /* rows that a vector kernel works on at a time; work is cut at multiples of it                      \
          */
 
+#define BRIG_LSE_BLOCK 4096u /* vocabulary entries whose exponentials are added up together */
+
 /* A stored matrix: rows are outputs. data has any alignment. */
 struct brig_matrix {
     const struct brig_type *type;
-    const void *data; /* [rows, row_bytes] */
+    const void *data; /* [rows, row_bytes]; an interleaved type: proto/model/r16.h */
     uint64_t rows, cols, row_bytes;
     uint32_t unit_cols; /* columns of one unit; a multiple of the block, or cols: then one unit */
     /* A packed type: how its words, which data points at, become weights. Its columns are counted in the
@@ -47,9 +49,10 @@ struct brig_kernel {
     bool (*usable)(void); /* this CPU has it */
 
     /* y[t * y_stride + r] = row r of w times row t of x, for r in [row_begin, row_end), t in [0, x->n_rows).
-     * row_begin is a multiple of BRIG_PANEL_ROWS. With x->q the integer product, else the float product; a
-     * type whose group is 0 always gets f32. No bias, no residual. Reads no byte outside the rows of w. Uses
-     * no heap; scratch of its own on the stack is at most 64 KiB. */
+     * row_begin is a multiple of BRIG_PANEL_ROWS, and of an interleaved matrix row_end too. With x->q the
+     * integer product, else the float product; a type whose group is 0 always gets f32. No bias, no residual.
+     * Reads no byte outside the rows of w. Uses no heap; scratch of its own on the stack is at most 64 KiB.
+     */
     void (*matmul)(const struct brig_matrix *w, uint64_t row_begin, uint64_t row_end,
                    const struct brig_act *x, float *y, size_t y_stride);
 

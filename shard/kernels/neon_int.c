@@ -248,33 +248,37 @@ void brig_neon_chain_int(enum brig_type_id id, struct brig_panel p, const struct
     }
 }
 
-static inline __attribute__((always_inline)) void chain_r16(enum brig_type_id id, struct brig_panel_r16 p,
-                                                            const struct brig_act *x, size_t first,
-                                                            unsigned n_tokens, size_t col, unsigned n_groups,
-                                                            float *acc)
+/* The rows' quarters, one after the other. */
+static inline __attribute__((always_inline)) void chain_r16(enum brig_type_id id, const uint8_t *blocks,
+                                                            const uint8_t *ahead, const struct brig_act *x,
+                                                            size_t first, unsigned n_tokens, size_t col,
+                                                            unsigned n_groups, float *acc)
 {
     struct brig_block s[GROUPS];
     unsigned bytes = brig_block_r16_bytes(id);
-    if (n_tokens == 1 && p.first_row == 0) /* the other rows find what these have fetched */
-        fetch(p.ahead, n_groups * bytes);
-    for (unsigned g = 0; g < n_groups; g++)
-        brig_block_read_r16(id, p.blocks + g * bytes, p.first_row, &s[g]);
-    tiles(id, s, x, first, n_tokens, col, n_groups, acc);
+    if (n_tokens == 1)
+        fetch(ahead, n_groups * bytes);
+    for (unsigned row = 0; row < BRIG_R16_ROWS; row += BRIG_LANES, acc += BRIG_LANES * n_tokens) {
+        for (unsigned g = 0; g < n_groups; g++)
+            brig_block_read_r16(id, blocks + g * bytes, row, &s[g]);
+        tiles(id, s, x, first, n_tokens, col, n_groups, acc);
+    }
 }
 
-void brig_neon_chain_r16_int(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+void brig_neon_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                             const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                             unsigned n_cols, float *acc)
 {
     unsigned n_groups = n_cols / BRIG_ACT_GROUP;
     switch (id) {
     case BRIG_TYPE_Q4_0_R16:
-        chain_r16(BRIG_TYPE_Q4_0_R16, p, x, first, n_tokens, col, n_groups, acc);
+        chain_r16(BRIG_TYPE_Q4_0_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     case BRIG_TYPE_Q4_1_R16:
-        chain_r16(BRIG_TYPE_Q4_1_R16, p, x, first, n_tokens, col, n_groups, acc);
+        chain_r16(BRIG_TYPE_Q4_1_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     default:
-        chain_r16(BRIG_TYPE_Q8_0_R16, p, x, first, n_tokens, col, n_groups, acc);
+        chain_r16(BRIG_TYPE_Q8_0_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     }
 }

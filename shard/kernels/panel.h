@@ -10,7 +10,6 @@
 #include "shard/kernels/kernel.h"
 
 enum {
-    BRIG_PANEL_TOKENS = 32,       /* rows of x that share one unpacking of the weights */
     BRIG_PANEL_CHUNK_INT = 256,   /* columns given to a chain at a time, integer product */
     BRIG_PANEL_CHUNK_FLOAT = 128, /* and float product */
     BRIG_PANEL_BLOCK_MAX = 256    /* columns of the largest stored block */
@@ -38,23 +37,19 @@ typedef void (*brig_panel_packed_fn)(const struct brig_packed *p, uint64_t row, 
                                      size_t first, unsigned n_tokens, size_t col, unsigned n_cols,
                                      float *acc);
 
-/* A piece of an interleaved matrix (proto/model/r16.h): blocks of 16 rows, of which the panel has those from
- * first_row on. From `ahead` on lie the bytes that are read after them: they may be fetched meanwhile. */
-struct brig_panel_r16 {
-    const uint8_t *blocks;
-    unsigned first_row;
-    const uint8_t *ahead;
-};
-
-/* The chains of both kinds over an interleaved matrix: n_cols, a multiple of 32, integer or float. */
-typedef void (*brig_panel_r16_fn)(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                                  size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
+/* The chains of both kinds over an interleaved matrix (proto/model/r16.h): n_cols, a multiple of 32, of all
+ * 16 rows that begin at `blocks`; acc: [16 / rows of a panel][n_tokens][rows of a panel]. From `ahead` on lie
+ * bytes that are read soon after: as many as the piece has may be fetched meanwhile. */
+typedef void (*brig_panel_r16_fn)(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                                  const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                                  unsigned n_cols, float *acc);
 
 struct brig_panel_ops {
     unsigned rows; /* of a panel: divides BRIG_PANEL_ROWS */
     brig_panel_chain_fn integer, floats;
     brig_panel_packed_fn packed;
-    brig_panel_r16_fn r16_integer, r16_floats; /* NULL: such matrices go through the scalar kernel */
+    brig_panel_r16_fn r16_integer, r16_floats;         /* NULL: such matrices go through the scalar kernel */
+    void (*add)(float *x, const float *y, uint32_t n); /* as in kernel.h; n is a multiple of `rows` */
 };
 
 /* The matmul of kernel.h. */

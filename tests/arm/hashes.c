@@ -105,7 +105,7 @@ static void fill_matrix(const struct brig_type *type, uint8_t *p, uint32_t rows,
     }
 }
 
-/* Activations whose groups are ordinary, at the limit, all zero, subnormal, or not finite. */
+/* Activations whose groups are ordinary, at the limit, all zero, subnormal, not finite, or all ties. */
 static void fill_group(float *x, enum content content)
 {
     unsigned kind = content == SANE ? 0 : random_below(6);
@@ -117,6 +117,8 @@ static void fill_group(float *x, enum content content)
             x[i] = copysignf(0.0f, x[i]);
         else if (kind == 3)
             x[i] *= 0x1p-121f;
+        else if (kind == 5) /* in halves, once the largest is 127 */
+            x[i] = i == 7 ? 63.5f : 0.25f * (float)((int)random_below(509) - 254);
     }
     if (kind == 4)
         x[random_below(BRIG_ACT_GROUP)] = random_below(2) == 0 ? NAN : -INFINITY;
@@ -253,6 +255,23 @@ static void hash_elements(const struct brig_kernel *k)
     print(k->name, "norms, activation functions, additions, f16", "");
 }
 
+/* Where exp rounds its argument to whole powers of two it may meet ties: next to (n + 1/2) ln 2. */
+static void hash_ties(const struct brig_kernel *k)
+{
+    float x[LENGTH], one[LENGTH], out[LENGTH];
+    section();
+    for (unsigned i = 0; i < LENGTH; i++)
+        one[i] = 1.0f;
+    for (int n = -125; n < 125; n++) {
+        float tie = ((float)n + 0.5f) * 0.693147181f;
+        for (int i = 0; i < LENGTH; i++)
+            x[i] = brig_bits_to_f32(brig_f32_to_bits(tie) + (uint32_t)(i - LENGTH / 2));
+        k->swiglu(x, one, LENGTH, out);
+        add_floats(out, LENGTH);
+    }
+    print(k->name, "exp near ties", "");
+}
+
 static void hash_log_sum_exp(const struct brig_kernel *k)
 {
     static float v[20000];
@@ -310,6 +329,7 @@ static void hash_kernel(const struct brig_kernel *k)
     }
     hash_quantize(k);
     hash_elements(k);
+    hash_ties(k);
     hash_log_sum_exp(k);
     hash_attention(k, false);
     hash_attention(k, true);

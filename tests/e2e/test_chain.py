@@ -162,7 +162,7 @@ def hello_of(world, **changes):
     """A good hello for the whole fixture, with changes."""
     identity = bytes.fromhex(json.loads(world.good("inspect", fixture(), "--json").out)["identity"])
     fields = dict(version=PROTOCOL, kind=HELLO, err=0, text="", identity=identity, layers=5, first=0, last=6, hidden=96,
-                  vocab=517, ctx=256, slots=1, numeric="a1 act=q8 kv=f16", kernel="x", host="h", pid=1, threads=1,
+                  vocab=517, ctx=256, slots=1, numeric="a2 act=q8 kv=f16", kernel="x", host="h", pid=1, threads=1,
                   mapped=1, state=0)
     fields.update(changes)
     return list(fields.values())

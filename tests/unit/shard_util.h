@@ -16,7 +16,7 @@
 #include <jansson.h>
 
 #include "proto/base/mem.h"
-#include "shard/block/block.h"
+#include "shard/block/parts.h"
 
 #define FIXTURES "tests/fixtures/llama/"
 
@@ -221,6 +221,14 @@ static inline void read_reference(struct reference *ref, const char *type, uint3
     snprintf(path, sizeof path, FIXTURES "%s.logits_prompt.npy", type);
     ref->logits = brig_alloc((size_t)ref->n_prompt * vocab, sizeof(float));
     read_npy(path, ref->logits, (size_t)ref->n_prompt * vocab);
+}
+
+/* The best of a whole row of logits. */
+static inline uint32_t top_of(const float *logits, uint32_t vocab, uint32_t top, struct brig_candidate *out)
+{
+    struct brig_best best = {.v = out};
+    brig_best_scan(&best, top, logits, 0, vocab);
+    return brig_best_sort(&best);
 }
 
 #endif

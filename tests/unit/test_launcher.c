@@ -48,6 +48,7 @@ static struct brig_launcher *launcher_of(struct state *s, const char *text, uint
     struct brig_fail fail = {0};
     struct brig_launcher *l = NULL;
     struct brig_launch_opts o = {.model = s->model,
+                                 .link = brig_link_plain(),
                                  .n_shards = 2,
                                  .ctx = 64,
                                  .slots = 1,

@@ -108,13 +108,42 @@ static void data_addresses(void **state)
     assert_int_equal(brig_link_data_url(long_name, a, &why), -BRIG_EUSAGE); /* no room for what is added */
 }
 
+/* Shared memory is offered at local addresses only; a row takes over the addresses that it has. */
+static void shared_memory(void **state)
+{
+    char url[BRIG_URL_MAX] = "abstract://x";
+    (void)state;
+    const struct brig_link *shm = brig_link_by_name("shm"), *nng = brig_link_by_name("nng");
+    assert_true(shm != NULL && nng != NULL && shm != nng && brig_link_plain() == nng);
+    assert_null(brig_link_by_name("pigeon"));
+    brig_link_adopt(nng, url);
+    assert_string_equal(url, "abstract://x");
+    brig_link_adopt(shm, url);
+    assert_string_equal(url, "shm+abstract://x");
+    assert_ptr_equal(brig_link_for(url, &why), shm);
+    assert_int_equal(brig_link_check_url(url, false, &why), 0);
+    brig_link_adopt(shm, url); /* it is one already */
+    assert_string_equal(url, "shm+abstract://x");
+    snprintf(url, sizeof url, "tcp://10.0.0.1:5");
+    brig_link_adopt(shm, url);
+    assert_string_equal(url, "tcp://10.0.0.1:5");
+    assert_ptr_equal(brig_link_for(url, &why), nng);
+    assert_ptr_equal(brig_link_for("shm+ipc:///tmp/x", &why), shm);
+    const char *bad[] = {"shm+tcp://127.0.0.1:5", "shm+inproc://x", "shm+shm+abstract://x", "shm+",
+                         "shm+abstract://"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_null(brig_link_for(bad[i], &why));
+        assert_non_null(strstr(why.text, bad[i]));
+    }
+}
+
 /* Every row of the table has what its contract says. */
 static void table(void **state)
 {
     unsigned n = 0;
     (void)state;
     for (const struct brig_link *l; (l = brig_link_at(n)) != NULL; n++) {
-        assert_true(l->name[0] != '\0' && l->help[0] != '\0');
+        assert_true(l->name[0] != '\0' && l->help[0] != '\0' && l->prefix != NULL);
         assert_true(l->speaks && l->listen && l->dial && l->send && l->recv && l->rx_close && l->tx_close);
         for (unsigned i = 0; i < n; i++)
             assert_string_not_equal(l->name, brig_link_at(i)->name);
@@ -128,7 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_ones), cmocka_unit_test(beyond_this_machine),
         cmocka_unit_test(bad_ones),  cmocka_unit_test(data_addresses),
-        cmocka_unit_test(table),
+        cmocka_unit_test(table),     cmocka_unit_test(shared_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -380,6 +380,14 @@ static void test_tensors(void **state)
     k = with(name, &t);
     t->type = 12345;
     refuse(k, name, "number 12345");
+    k = with("blk.1.ffn_up.weight", &t);
+    t->type = 1201;
+    t->dims[1] = 72;
+    refuse(k, "blk.1.ffn_up.weight", "has 72 rows, Q4_0_R16 needs a multiple of 16");
+    k = with("token_embd.weight", &t);
+    t->type = 1200;
+    t->dims[1] = 16;
+    refuse(k, "token_embd.weight", "single rows are read from it");
     k = with(name, &t);
     snprintf(t->name, sizeof t->name, "blk.0.ffn_up.weight");
     refuse(k, "blk.0.ffn_up.weight", "comes twice");

@@ -207,7 +207,7 @@ static void answers_with_the_bits_of_the_definition(void **state)
         } got;
         struct brig_candidate best[5];
         memcpy(&got, payload_of(&d, m) + i * sizeof got, sizeof got);
-        assert_int_equal(brig_head_top(row, vocab, 5, best), 5);
+        assert_int_equal(top_of(row, vocab, 5, best), 5);
         assert_int_equal(got.n, 5);
         assert_memory_equal(got.best, best, sizeof best);
         float lse = scalar->log_sum_exp(row, vocab);

@@ -68,9 +68,9 @@ static void classes(void **state)
     char c[BRIG_CLASS_MAX];
     (void)state;
     brig_numeric_class(c, false, "f16");
-    assert_string_equal(c, "a1 act=q8 kv=f16");
+    assert_string_equal(c, "a2 act=q8 kv=f16");
     brig_numeric_class(c, true, "f32");
-    assert_string_equal(c, "a1 act=f32 kv=f32");
+    assert_string_equal(c, "a2 act=f32 kv=f32");
 }
 
 static void round_trips(void **state)

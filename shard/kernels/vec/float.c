@@ -66,12 +66,12 @@ read_blocks(enum brig_type_id id, unsigned block_bytes, struct brig_panel p, uns
     }
 }
 
-static inline __attribute__((always_inline)) void read_r16(enum brig_type_id id, struct brig_panel_r16 p,
-                                                           unsigned n_cols, brig_vf *w)
+static inline __attribute__((always_inline)) void read_r16(enum brig_type_id id, const uint8_t *blocks,
+                                                           unsigned row, unsigned n_cols, brig_vf *w)
 {
     for (unsigned g = 0; g < n_cols / BRIG_R16_COLS; g++) {
         struct brig_block b;
-        brig_block_read_r16(id, p.blocks + g * brig_block_r16_bytes(id), p.first_row, &b);
+        brig_block_read_r16(id, blocks + g * brig_block_r16_bytes(id), row, &b);
         widen(id, &b, w + BRIG_R16_COLS * g);
     }
 }
@@ -143,20 +143,24 @@ void BRIG_ISA(chain_float)(enum brig_type_id id, struct brig_panel p, const stru
     BRIG_ISA(columns)(w, x, first, n_tokens, col, n_cols, acc);
 }
 
-void BRIG_ISA(chain_r16_float)(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                               size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
+void BRIG_ISA(chain_r16_float)(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                               const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                               unsigned n_cols, float *acc)
 {
     brig_vf w[BRIG_PANEL_CHUNK_FLOAT];
-    switch (id) {
-    case BRIG_TYPE_Q4_0_R16:
-        read_r16(BRIG_TYPE_Q4_0_R16, p, n_cols, w);
-        break;
-    case BRIG_TYPE_Q4_1_R16:
-        read_r16(BRIG_TYPE_Q4_1_R16, p, n_cols, w);
-        break;
-    default:
-        read_r16(BRIG_TYPE_Q8_0_R16, p, n_cols, w);
-        break;
+    (void)ahead;
+    for (unsigned row = 0; row < BRIG_R16_ROWS; row += BRIG_LANES, acc += BRIG_LANES * n_tokens) {
+        switch (id) {
+        case BRIG_TYPE_Q4_0_R16:
+            read_r16(BRIG_TYPE_Q4_0_R16, blocks, row, n_cols, w);
+            break;
+        case BRIG_TYPE_Q4_1_R16:
+            read_r16(BRIG_TYPE_Q4_1_R16, blocks, row, n_cols, w);
+            break;
+        default:
+            read_r16(BRIG_TYPE_Q8_0_R16, blocks, row, n_cols, w);
+            break;
+        }
+        BRIG_ISA(columns)(w, x, first, n_tokens, col, n_cols, acc);
     }
-    BRIG_ISA(columns)(w, x, first, n_tokens, col, n_cols, acc);
 }

@@ -12,6 +12,7 @@ static void matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row
         .packed = BRIG_ISA(chain_packed),
         .r16_integer = BRIG_ISA(chain_r16_int),
         .r16_floats = BRIG_ISA(chain_r16_float),
+        .add = BRIG_ISA(add),
     };
     brig_panel_matmul(&ops, w, row_begin, row_end, x, y, y_stride);
 }

@@ -50,10 +50,12 @@ void BRIG_ISA(chain_float)(enum brig_type_id id, struct brig_panel p, const stru
                            unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
 void BRIG_ISA(chain_packed)(const struct brig_packed *p, uint64_t row, const struct brig_act *x, size_t first,
                             unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
-void BRIG_ISA(chain_r16_int)(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                             size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
-void BRIG_ISA(chain_r16_float)(enum brig_type_id id, struct brig_panel_r16 p, const struct brig_act *x,
-                               size_t first, unsigned n_tokens, size_t col, unsigned n_cols, float *acc);
+void BRIG_ISA(chain_r16_int)(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                             const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                             unsigned n_cols, float *acc);
+void BRIG_ISA(chain_r16_float)(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+                               const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
+                               unsigned n_cols, float *acc);
 /* Chains over n_cols vectors of weights, one a column. */
 void BRIG_ISA(columns)(const brig_vf *w, const struct brig_act *x, size_t first, unsigned n_tokens,
                        size_t col, unsigned n_cols, float *acc);
