@@ -107,7 +107,7 @@ static inline __attribute__((always_inline)) void chain(enum brig_type_id id, co
     struct block s[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
     for (unsigned row = 0; row < BRIG_R16_ROWS; row += 8, acc += 8 * n_tokens) {
         for (unsigned g = 0; g < n_groups; g++) {
-            for (unsigned i = 0; n_tokens == 1 && row == 0 && i < bytes_of(id); i += 64)
+            for (unsigned i = 0; row == 0 && i < bytes_of(id); i += 64)
                 _mm_prefetch((const char *)ahead + g * bytes_of(id) + i, _MM_HINT_T1);
             s[g] = read(id, blocks + g * bytes_of(id), row);
         }

@@ -58,7 +58,8 @@ static inline __attribute__((always_inline)) void fetch(const uint8_t *p, unsign
         _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
-/* N tokens, N a constant: their sums stay in registers while the weights pass by. */
+/* N tokens, N a constant: their sums stay in registers while the weights pass by. ahead: NULL when it is
+ * fetched already. */
 static inline __attribute__((always_inline)) void tile(enum brig_type_id id, const int N,
                                                        const uint8_t *blocks, const uint8_t *ahead,
                                                        const struct brig_act *x, size_t token, size_t col,
@@ -72,7 +73,7 @@ static inline __attribute__((always_inline)) void tile(enum brig_type_id id, con
     for (int k = 0; k < N; k++)
         a[k] = _mm512_load_ps(acc + 16 * k);
     for (unsigned g = 0; g < n_groups; g++, q += BRIG_ACT_GROUP, d++, sum += 2) {
-        if (N == 1)
+        if (ahead != NULL)
             fetch(ahead + g * bytes_of(id), bytes_of(id));
         const struct block b = read(id, blocks + g * bytes_of(id));
         __m512i isum[8];
@@ -102,15 +103,18 @@ static inline __attribute__((always_inline)) void tiles(enum brig_type_id id, co
                                                         unsigned n_groups, float *acc)
 {
     unsigned t = 0;
-    if (n_tokens > 1)
-        for (; t + 8 <= n_tokens; t += 8)
-            tile(id, 8, blocks, ahead, x, first + t, col, n_groups, acc + 16 * t);
-    if (t + 4 <= n_tokens) {
-        tile(id, 4, blocks, ahead, x, first + t, col, n_groups, acc + 16 * t);
+    for (; t + 8 <= n_tokens; t += 8)
+        tile(id, 8, blocks, t == 0 ? ahead : NULL, x, first + t, col, n_groups, acc + 16 * t);
+    if ((n_tokens & 4) != 0) {
+        tile(id, 4, blocks, t == 0 ? ahead : NULL, x, first + t, col, n_groups, acc + 16 * t);
         t += 4;
     }
-    for (; t < n_tokens; t++)
-        tile(id, 1, blocks, ahead, x, first + t, col, n_groups, acc + 16 * t);
+    if ((n_tokens & 2) != 0) {
+        tile(id, 2, blocks, t == 0 ? ahead : NULL, x, first + t, col, n_groups, acc + 16 * t);
+        t += 2;
+    }
+    if ((n_tokens & 1) != 0)
+        tile(id, 1, blocks, t == 0 ? ahead : NULL, x, first + t, col, n_groups, acc + 16 * t);
 }
 
 void brig_avx512_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,

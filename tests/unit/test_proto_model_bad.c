@@ -380,7 +380,19 @@ static void test_tensors(void **state)
     k = with(name, &t);
     t->type = 12345;
     refuse(k, name, "number 12345");
-    k = with("blk.1.ffn_up.weight", &t);
+    k = with(name, &t);
+    snprintf(t->name, sizeof t->name, "blk.0.ffn_up.weight");
+    refuse(k, "blk.0.ffn_up.weight", "comes twice");
+    k = with("blk.1.ffn_norm.weight", &t);
+    t->type = 8;
+    refuse(k, "blk.1.ffn_norm.weight", "must be F32, F16 or BF16");
+}
+
+static void test_interleaved(void **state)
+{
+    (void)state;
+    struct maker_tensor *t;
+    struct maker *k = with("blk.1.ffn_up.weight", &t);
     t->type = 1201;
     t->dims[1] = 72;
     refuse(k, "blk.1.ffn_up.weight", "has 72 rows, Q4_0_R16 needs a multiple of 16");
@@ -388,12 +400,6 @@ static void test_tensors(void **state)
     t->type = 1200;
     t->dims[1] = 16;
     refuse(k, "token_embd.weight", "single rows are read from it");
-    k = with(name, &t);
-    snprintf(t->name, sizeof t->name, "blk.0.ffn_up.weight");
-    refuse(k, "blk.0.ffn_up.weight", "comes twice");
-    k = with("blk.1.ffn_norm.weight", &t);
-    t->type = 8;
-    refuse(k, "blk.1.ffn_norm.weight", "must be F32, F16 or BF16");
 }
 
 static void test_unknown_tensors(void **state)
@@ -577,6 +583,7 @@ int main(void)
         cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_tensor_missing_or_misshapen),
         cmocka_unit_test(test_vocab),
+        cmocka_unit_test(test_interleaved),
         cmocka_unit_test(test_unknown_tensors),
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_flips),
