@@ -111,7 +111,8 @@ static void cut_all(struct brig_block *b, struct cutter *c)
         t->cosines = cut(c, rows, half, sizeof(float));
         t->inv_freq = cut(c, 1, half, sizeof(float));
     }
-    b->scores = cut(c, b->n_threads, brig_align_up(b->setup.ctx, 16), sizeof(float));
+    b->scores =
+        cut(c, (uint64_t)b->n_threads * BRIG_ATTN_QUERIES, brig_align_up(b->setup.ctx, 16), sizeof(float));
     cut_routing(b, c);
     b->row_slot = cut(c, rows, 1, sizeof(uint32_t));
     b->row_pos = cut(c, rows, 1, sizeof(uint32_t));

@@ -95,7 +95,7 @@ struct brig_block {
     atomic_uint *strip_done;     /* [n_strips] pieces that are made */
     uint32_t n_strips;
     struct brig_turns turns[2];   /* of most layers; of windowed ones with a base of their own */
-    float *scores;                /* [n_threads, ctx] */
+    float *scores;                /* [n_threads, BRIG_ATTN_QUERIES, ctx rounded up to 16] */
     uint32_t *row_slot, *row_pos; /* [rows_cap] */
 
     /* The frame at work. */

@@ -13,8 +13,9 @@
 #include "proto/model/packed.h"
 #include "proto/model/type.h"
 
-#define BRIG_ACT_GROUP 32u  /* columns that share one activation scale */
-#define BRIG_UNIT_COLS 256u /* the usual unit: one chain of additions */
+#define BRIG_ACT_GROUP    32u  /* columns that share one activation scale */
+#define BRIG_UNIT_COLS    256u /* the usual unit: one chain of additions */
+#define BRIG_ATTN_QUERIES 16u  /* queries that share one reading of a cache, at most */
 #define BRIG_PANEL_ROWS                                                                                      \
     16u /* rows that a vector kernel works on at a time; work is cut at multiples of it                      \
          */
@@ -43,6 +44,25 @@ struct brig_act {
     const int32_t *sum; /* [n_rows, cols / 16] sums of 16 quants each */
 };
 
+/* Queries over the cache of one KV head, which they share the reading of. Query i sees the positions from
+ * first[i] to n_pos[i] - 1, at least one; the positions of a query touch or overlap those of the one before.
+ */
+struct brig_attention {
+    unsigned n;                        /* 1 to BRIG_ATTN_QUERIES */
+    const float *q[BRIG_ATTN_QUERIES]; /* [head_dim] */
+    float *out[BRIG_ATTN_QUERIES];     /* [head_dim] */
+    uint32_t first[BRIG_ATTN_QUERIES], n_pos[BRIG_ATTN_QUERIES];
+    /* Rows of head_dim elements, f16 or f32 (kv_f32), `stride` elements apart; those that no query sees are
+     * not read. */
+    const void *k, *v;
+    bool kv_f32;
+    size_t stride;
+    uint32_t head_dim;
+    float scale;
+    float *scores; /* scratch [n, scores_stride]: at least the largest n_pos, rounded up to 16 */
+    size_t scores_stride;
+};
+
 struct brig_kernel {
     const char *name; /* "scalar", "avx512" */
     const char *help;
@@ -68,14 +88,10 @@ struct brig_kernel {
      * (docs/arithmetic.md, LayerNorm). out may be x. */
     void (*layer_norm)(const float *x, const float *w, const float *bias, uint32_t n, float eps, float *out);
 
-    /* One head of one row over positions first..n_pos-1 of a cache, first < n_pos: scores q.k in 16
-     * interleaved chains times scale, maximum, exponentials, weighted sums of v, blocks of 64 positions
-     * counted from position 0 (docs/arithmetic.md, Attention). k, v: [n_pos] rows of head_dim elements, f16
-     * or f32 (kv_f32), `stride` elements apart; rows before first are not read. out [head_dim]. scores:
-     * scratch [n_pos], used from first on. */
-    void (*attention)(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                      uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
-                      float *out);
+    /* Each query over its positions of a cache: scores q.k in 16 interleaved chains times scale, maximum,
+     * exponentials, weighted sums of v, blocks of 64 positions counted from position 0 (docs/arithmetic.md,
+     * Attention). No query's result depends on the others. */
+    void (*attention)(const struct brig_attention *a);
 
     /* out[i] = silu(gate[i]) * up[i], silu(x) = x / (1 + exp(-x)) */
     void (*swiglu)(const float *gate, const float *up, uint32_t n, float *out);

@@ -102,7 +102,7 @@ static float weighted(const float *e, const void *v, bool f32, size_t stride, ui
     return total;
 }
 
-float brig_scalar_weight_sum(const float *e, uint32_t first, uint32_t n_pos)
+static float weight_sum(const float *e, uint32_t first, uint32_t n_pos)
 {
     float total = 0.0f;
     for (uint32_t p = first; p < n_pos;) {
@@ -114,20 +114,26 @@ float brig_scalar_weight_sum(const float *e, uint32_t first, uint32_t n_pos)
     return total;
 }
 
-void brig_scalar_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                           uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
-                           float *out)
+static void attend(const struct brig_attention *a, unsigned query)
 {
-    float top = -INFINITY;
+    float top = -INFINITY, *scores = a->scores + query * a->scores_stride;
+    uint32_t first = a->first[query], n_pos = a->n_pos[query];
     for (uint32_t p = first; p < n_pos; p++) {
-        scores[p] = score(q, kv_row(k, kv_f32, stride, p), kv_f32, head_dim, scale);
+        scores[p] =
+            score(a->q[query], kv_row(a->k, a->kv_f32, a->stride, p), a->kv_f32, a->head_dim, a->scale);
         top = scores[p] > top ? scores[p] : top;
     }
     for (uint32_t p = first; p < n_pos; p++)
         scores[p] = brig_expf(scores[p] - top);
-    float sum = brig_scalar_weight_sum(scores, first, n_pos);
-    for (uint32_t i = 0; i < head_dim; i++)
-        out[i] = weighted(scores, v, kv_f32, stride, first, n_pos, i) / sum;
+    float sum = weight_sum(scores, first, n_pos);
+    for (uint32_t i = 0; i < a->head_dim; i++)
+        a->out[query][i] = weighted(scores, a->v, a->kv_f32, a->stride, first, n_pos, i) / sum;
+}
+
+void brig_scalar_attention(const struct brig_attention *a)
+{
+    for (unsigned query = 0; query < a->n; query++)
+        attend(a, query);
 }
 
 void brig_scalar_swiglu(const float *gate, const float *up, uint32_t n, float *out)

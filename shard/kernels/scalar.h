@@ -18,19 +18,13 @@ void brig_scalar_quantize(const float *x, uint32_t cols, int8_t *q, float *d, in
 void brig_scalar_rms_norm(const float *x, const float *w, uint32_t n, float eps, float *out);
 void brig_scalar_layer_norm(const float *x, const float *w, const float *bias, uint32_t n, float eps,
                             float *out);
-void brig_scalar_attention(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                           uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
-                           float *out);
+void brig_scalar_attention(const struct brig_attention *a);
 void brig_scalar_swiglu(const float *gate, const float *up, uint32_t n, float *out);
 void brig_scalar_geglu(const float *gate, const float *up, uint32_t n, float *out);
 void brig_scalar_add(float *x, const float *y, uint32_t n);
 void brig_scalar_add_scaled(float *x, float g, const float *y, uint32_t n);
 void brig_scalar_to_f16(const float *x, uint32_t n, uint16_t *out);
 float brig_scalar_log_sum_exp(const float *x, uint32_t n);
-
-/* The sum of the attention weights of positions first..n_pos-1: blocks of 64 positions counted from position
- * 0, each in order, added in order. */
-float brig_scalar_weight_sum(const float *e, uint32_t first, uint32_t n_pos);
 
 /* Where the block of positions that holds p ends, or n_pos when that comes before. */
 static inline uint32_t brig_attn_block_end(uint32_t p, uint32_t n_pos)

@@ -291,15 +291,16 @@ static void hash_log_sum_exp(const struct brig_kernel *k)
 
 static void hash_attention(const struct brig_kernel *k, bool f32)
 {
-    enum { POSITIONS = 150, DIM = 140 };
-    static float q[DIM], floats[2][POSITIONS * DIM], scores[POSITIONS], out[DIM];
+    enum { POSITIONS = 160, DIM = 140, QUERIES = 7 };
+    static float q[DIM + QUERIES], floats[2][POSITIONS * DIM], scores[QUERIES * POSITIONS],
+        out[QUERIES * DIM];
     static uint16_t halves[2][POSITIONS * DIM];
     const uint32_t dims[] = {64, 128, 80, 16, 1, 140, 37, 96};
     section();
     for (unsigned n = 0; n < 48; n++) {
-        uint32_t dim = dims[n % 8], n_pos = n < 24 ? n + 1 : 1 + random_below(POSITIONS);
+        uint32_t dim = dims[n % 8], n_pos = n < 24 ? n + 1 : 1 + random_below(POSITIONS - QUERIES);
         uint32_t first = n % 3 == 0 ? random_below(n_pos) : 0;
-        fill(q, dim, false);
+        fill(q, DIM + QUERIES, false);
         for (unsigned i = 0; i < 2; i++) {
             fill(floats[i], POSITIONS * DIM, n % 6 == 5);
             for (size_t j = 0; j < POSITIONS * DIM; j++)
@@ -307,8 +308,23 @@ static void hash_attention(const struct brig_kernel *k, bool f32)
         }
         const void *keys = f32 ? (const void *)floats[0] : halves[0];
         const void *values = f32 ? (const void *)floats[1] : halves[1];
-        k->attention(q, keys, values, f32, DIM, first, n_pos, dim, 0.125f, scores, out);
-        add_floats(out, dim);
+        struct brig_attention a = {.n = 1 + n % QUERIES,
+                                   .k = keys,
+                                   .v = values,
+                                   .kv_f32 = f32,
+                                   .stride = DIM,
+                                   .head_dim = dim,
+                                   .scale = 0.125f,
+                                   .scores = scores,
+                                   .scores_stride = POSITIONS};
+        for (unsigned i = 0; i < a.n; i++) {
+            a.q[i] = q + i; /* each a little different */
+            a.out[i] = out + i * dim;
+            a.first[i] = first;
+            a.n_pos[i] = n_pos + i / 2;
+        }
+        k->attention(&a);
+        add_floats(out, a.n * dim);
     }
     print(k->name, "attention, cache of ", f32 ? "f32" : "f16");
 }

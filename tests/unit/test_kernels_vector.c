@@ -334,10 +334,22 @@ static void attention_is_right(void **state)
         size_t stride = dim + random_below(20);
         struct edge k = cache_edge(f32, stride, n_pos, dim, false),
                     v = cache_edge(f32, stride, n_pos, dim, false);
-        float q[100], scores[200], out[100];
+        float q[100], scores[208], out[100];
         double e[200], top = -INFINITY, sum = 0;
         fill(q, dim, false);
-        scalar()->attention(q, k.data, v.data, f32, stride, first, n_pos, dim, 0.125f, scores, out);
+        scalar()->attention(&(struct brig_attention){.n = 1,
+                                                     .q = {q},
+                                                     .out = {out},
+                                                     .first = {first},
+                                                     .n_pos = {n_pos},
+                                                     .k = k.data,
+                                                     .v = v.data,
+                                                     .kv_f32 = f32,
+                                                     .stride = stride,
+                                                     .head_dim = dim,
+                                                     .scale = 0.125f,
+                                                     .scores = scores,
+                                                     .scores_stride = 208});
         for (uint32_t p = first; p < n_pos; p++) {
             e[p] = 0;
             for (uint32_t i = 0; i < dim; i++)
@@ -357,6 +369,67 @@ static void attention_is_right(void **state)
     }
 }
 
+/* Queries of rows that follow one another, some of each row, and a window in some cases. */
+static void queries_new(struct brig_attention *a, float *q, uint32_t n_pos)
+{
+    uint32_t heads = 1 + random_below(4), window = random_below(3) == 0 ? 1 + random_below(150) : UINT32_MAX;
+    a->n = 1 + random_below(random_below(3) == 0 ? 1 : BRIG_ATTN_QUERIES);
+    for (unsigned i = 0; i < a->n; i++) {
+        uint32_t back = (a->n - 1 - i) / heads; /* rows after this one */
+        uint32_t end = n_pos > back ? n_pos - back : 1;
+        a->q[i] = q + i * a->head_dim;
+        a->first[i] = end > window ? end - window : 0;
+        a->n_pos[i] = end;
+    }
+}
+
+static uint32_t lowest(const struct brig_attention *a)
+{
+    uint32_t first = a->first[0];
+    for (unsigned i = 1; i < a->n; i++)
+        first = a->first[i] < first ? a->first[i] : first;
+    return first;
+}
+
+/* What no query sees is not read: whole pages of the first n bytes fault. */
+static void hide(struct edge *e, size_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), head = (size_t)((char *)e->data - (char *)e->map);
+    assert_int_equal(mprotect(e->map, (head + n) / page * page, PROT_NONE), 0);
+}
+
+/* A kernel against the scalar one; and each query alone against all together. */
+static void attention_compare(const struct brig_kernel *kernel, struct brig_attention a, float *out)
+{
+    enum { POSITIONS = 416, DIM = 256 };
+    static float want_scores[BRIG_ATTN_QUERIES * POSITIONS], want[BRIG_ATTN_QUERIES * DIM];
+    static float scores[BRIG_ATTN_QUERIES * POSITIONS];
+    struct brig_attention b = a;
+    b.scores = want_scores;
+    b.scores_stride = POSITIONS;
+    a.scores = scores;
+    a.scores_stride = (a.n_pos[a.n - 1] + 15) / 16 * 16;
+    for (unsigned i = 0; i < a.n; i++) {
+        a.out[i] = out + i * a.head_dim;
+        b.out[i] = want + i * a.head_dim;
+    }
+    scalar()->attention(&b);
+    kernel->attention(&a);
+    for (unsigned i = 0; i < a.n; i++)
+        assert_same_f32(scores + i * a.scores_stride + a.first[i],
+                        want_scores + (size_t)i * POSITIONS + a.first[i], a.n_pos[i] - a.first[i],
+                        "attention weights");
+    assert_same_f32(out, want, (size_t)a.n * a.head_dim, "attention");
+    for (unsigned i = 0; i < a.n; i++) {
+        b.n = 1;
+        b.q[0] = a.q[i];
+        b.first[0] = a.first[i];
+        b.n_pos[0] = a.n_pos[i];
+        kernel->attention(&b);
+        assert_same_f32(want, out + i * a.head_dim, a.head_dim, "attention of one query");
+    }
+}
+
 static void attention_equal(void **state)
 {
     (void)state;
@@ -367,25 +440,22 @@ static void attention_equal(void **state)
             bool f32 = n % 2, wild = n % 8 == 7;
             uint32_t n_pos = n < 140 ? 1 + n / 2 : 1 + random_below(400);
             uint32_t dim = n % 3 == 0 ? 1 + random_below(140) : dims[random_below(7)];
-            uint32_t first = n % 4 < 2 ? 0 : random_below(n_pos);
             size_t stride = dim + random_below(20);
+            struct edge q = edge_new(BRIG_ATTN_QUERIES * dim * sizeof(float));
+            struct brig_attention a = {.kv_f32 = f32, .stride = stride, .head_dim = dim, .scale = 0.125f};
+            queries_new(&a, q.data, n_pos);
+            struct edge out = edge_new(a.n * dim * sizeof(float));
             struct edge k = cache_edge(f32, stride, n_pos, dim, wild);
             struct edge v = cache_edge(f32, stride, n_pos, dim, wild);
-            struct edge q = edge_new(dim * sizeof(float)), scores = edge_new(n_pos * sizeof(float));
-            struct edge out = edge_new(dim * sizeof(float));
-            float want_scores[400], want[256];
-            fill(q.data, dim, false);
-            scalar()->attention(q.data, k.data, v.data, f32, stride, first, n_pos, dim, 0.125f, want_scores,
-                                want);
-            kernel->attention(q.data, k.data, v.data, f32, stride, first, n_pos, dim, 0.125f, scores.data,
-                              out.data);
-            assert_same_f32((float *)scores.data + first, want_scores + first, n_pos - first,
-                            "attention weights");
-            assert_same_f32(out.data, want, dim, "attention");
+            hide(&k, lowest(&a) * stride * element_bytes(f32));
+            hide(&v, lowest(&a) * stride * element_bytes(f32));
+            fill(q.data, BRIG_ATTN_QUERIES * dim, false);
+            a.k = k.data;
+            a.v = v.data;
+            attention_compare(kernel, a, out.data);
             edge_free(&k);
             edge_free(&v);
             edge_free(&q);
-            edge_free(&scores);
             edge_free(&out);
         }
     }

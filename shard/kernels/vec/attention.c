@@ -1,11 +1,17 @@
 /*
- * Attention of one head. Scores: the 16 chains of a position lie in lanes, and as many positions as there are
+ * Attention of several queries over the cache of one KV head, which they read together. Scores: the 16 chains
+ * of a position lie in lanes, a tile of queries times positions at a time, and as many positions as there are
  * lanes are joined at once by a tree of adjacent pairs. Weighted sums: lanes are elements of the head,
- * positions in order. Called through the kernel table.
+ * positions in order, a tile of queries at a time. Called through the kernel table.
  */
 #include <math.h>
 
 #include "shard/kernels/vec/exp.h"
+
+enum {
+    TILE = BRIG_LANES >= 16 ? 4 : 2, /* queries, and positions, whose sums find room in the registers */
+    WIDE = 4                         /* vectors of the output that share one pass over the positions */
+};
 
 /* Elements [i, i + n) of a row of the cache: n a vector, or fewer. */
 static inline __attribute__((always_inline)) brig_vf load(const void *row, bool f32, size_t i)
@@ -23,100 +29,258 @@ static inline const void *row_at(const void *base, bool f32, size_t stride, uint
     return (const char *)base + (size_t)pos * stride * (f32 ? sizeof(float) : sizeof(uint16_t));
 }
 
-/* The 16 chains of one position. A lane without an element in the last step keeps its sum untouched. */
-static inline __attribute__((always_inline)) void chains(const float *q, const void *row, bool f32,
-                                                         uint32_t head_dim, brig_vf acc[BRIG_PARTS])
+/* The queries of a tile and all positions that any of them sees. */
+struct tile {
+    const struct brig_attention *a;
+    unsigned query; /* number of the first */
+    uint32_t first, n_pos;
+};
+
+static struct tile tile_at(const struct brig_attention *a, unsigned query, unsigned n)
 {
-    uint32_t i = 0;
-    for (unsigned k = 0; k < BRIG_PARTS; k++)
-        acc[k] = brig_vf_zero();
-    for (; i + BRIG_CHAINS <= head_dim; i += BRIG_CHAINS)
-        for (unsigned k = 0; k < BRIG_PARTS; k++)
-            acc[k] =
-                brig_vf_fma(brig_vf_load(q + i + k * BRIG_LANES), load(row, f32, i + k * BRIG_LANES), acc[k]);
-    for (unsigned k = 0; k < BRIG_PARTS; k++, i += BRIG_LANES) {
-        if (i >= head_dim)
-            break;
-        uint32_t n = head_dim - i;
-        brig_vf sum = brig_vf_fma(brig_vf_load_n(q + i, n), load_n(row, f32, i, n), acc[k]);
-        acc[k] = brig_vf_keep_n(acc[k], sum, n);
+    struct tile t = {a, query, a->first[query], a->n_pos[query]};
+    for (unsigned i = query + 1; i < query + n; i++) {
+        t.first = a->first[i] < t.first ? a->first[i] : t.first;
+        t.n_pos = a->n_pos[i] > t.n_pos ? a->n_pos[i] : t.n_pos;
     }
+    return t;
 }
 
-static inline __attribute__((always_inline)) float scores_of(const float *q, const void *k, bool f32,
-                                                             size_t stride, uint32_t first, uint32_t n_pos,
-                                                             uint32_t head_dim, float scale, float *scores)
+static inline float *scores_at(const struct tile *t, unsigned i)
 {
-    brig_vf tops = brig_vf_set1(-INFINITY);
-    for (uint32_t p = first; p < n_pos; p += BRIG_LANES) {
-        brig_vf v[BRIG_LANES * BRIG_PARTS];
-        for (uint32_t i = 0; i < BRIG_LANES; i++) /* past the end: the last position again, not stored */
-            chains(q, row_at(k, f32, stride, p + i < n_pos ? p + i : n_pos - 1), f32, head_dim,
-                   v + i * BRIG_PARTS);
-        brig_vf s = brig_vf_tree16(v) * scale;
-        brig_vf_store_n(scores + p, s, n_pos - p);
-        tops = brig_vf_larger(s, tops); /* a score that is no number leaves the maximum alone */
-    }
-    float lane[BRIG_LANES], top = -INFINITY;
-    brig_vf_store(lane, tops);
-    for (unsigned i = 0; i < BRIG_LANES; i++)
-        top = lane[i] > top ? lane[i] : top;
-    return top;
+    return t->a->scores + (t->query + i) * t->a->scores_stride;
 }
 
-enum { WIDE = 4 }; /* vectors of the output that share one pass over the positions */
+enum { ALL = BRIG_LANES * BRIG_PARTS }; /* vectors of chains that a tree joins */
 
-/* WIDE vectors of the output, or fewer elements than one: total over blocks of the block's weighted sum, over
- * the sum of the weights. */
-static inline __attribute__((always_inline)) void weighted(const unsigned N, const float *e, const void *v,
-                                                           bool f32, size_t stride, uint32_t first,
-                                                           uint32_t n_pos, size_t at, size_t n, float sum,
-                                                           float *out)
+/* Of a head whose width is no multiple of the chains, the last elements, from i on: added to v. A lane
+ * without an element keeps its sum untouched. */
+static __attribute__((noinline)) void last_chains(unsigned n_queries, const float *const *q, bool f32,
+                                                  const void *const rows[TILE], uint32_t i, uint32_t dim,
+                                                  brig_vf *v)
 {
-    brig_vf total[WIDE];
-    for (unsigned k = 0; k < N; k++)
-        total[k] = brig_vf_zero();
-    for (uint32_t p = first; p < n_pos;) {
-        brig_vf block[WIDE];
-        for (unsigned k = 0; k < N; k++)
-            block[k] = brig_vf_zero();
-        for (uint32_t end = brig_attn_block_end(p, n_pos); p < end; p++) {
-            const void *row = row_at(v, f32, stride, p);
-            for (unsigned k = 0; k < N; k++) {
-                size_t i = at + k * BRIG_LANES;
-                brig_vf x = N > 1 ? load(row, f32, i) : load_n(row, f32, i, n);
-                block[k] = brig_vf_fma(brig_vf_set1(e[p]), x, block[k]);
+    for (unsigned part = 0; part < BRIG_PARTS && i < dim; part++, i += BRIG_LANES)
+        for (unsigned p = 0; p < TILE; p++) {
+            brig_vf x = load_n(rows[p], f32, i, dim - i);
+            for (unsigned n = 0; n < n_queries; n++) {
+                brig_vf *old = &v[n * ALL + p * BRIG_PARTS + part];
+                brig_vf sum = brig_vf_fma(brig_vf_load_n(q[n] + i, dim - i), x, *old);
+                *old = brig_vf_keep_n(*old, sum, dim - i);
             }
         }
-        for (unsigned k = 0; k < N; k++)
-            total[k] += block[k];
+}
+
+/* The chains of N queries over TILE positions, to v[query * ALL + position, part]. */
+static inline __attribute__((always_inline)) void chains(const unsigned N, const struct tile *t, bool f32,
+                                                         const void *const rows[TILE], brig_vf *v)
+{
+    brig_vf acc[TILE * TILE * BRIG_PARTS];
+    const float *const *q = t->a->q + t->query;
+    uint32_t i = 0, dim = t->a->head_dim;
+    for (unsigned k = 0; k < N * TILE * BRIG_PARTS; k++)
+        acc[k] = brig_vf_zero();
+    for (; i + BRIG_CHAINS <= dim; i += BRIG_CHAINS)
+        for (unsigned k = 0; k < TILE * BRIG_PARTS; k++) {
+            uint32_t at = i + k % BRIG_PARTS * BRIG_LANES;
+            brig_vf x = load(rows[k / BRIG_PARTS], f32, at);
+            for (unsigned n = 0; n < N; n++)
+                acc[n * TILE * BRIG_PARTS + k] =
+                    brig_vf_fma(brig_vf_load(q[n] + at), x, acc[n * TILE * BRIG_PARTS + k]);
+        }
+    for (unsigned n = 0; n < N; n++)
+        for (unsigned k = 0; k < TILE * BRIG_PARTS; k++)
+            v[n * ALL + k] = acc[n * TILE * BRIG_PARTS + k];
+    if (i < dim)
+        last_chains(N, q, f32, rows, i, dim, v);
+}
+
+/* Scores of a query, from p on; those of positions that it does not see do not count. */
+static inline __attribute__((always_inline)) void keep_scores(const struct tile *t, unsigned i, uint32_t p,
+                                                              brig_vf s, brig_vf *tops, float *top)
+{
+    uint32_t first = t->a->first[t->query + i], n_pos = t->a->n_pos[t->query + i];
+    float *scores = scores_at(t, i);
+    brig_vf_store(scores + p, s);
+    if (p >= first && n_pos - first >= BRIG_LANES && p <= n_pos - BRIG_LANES) {
+        *tops = brig_vf_larger(s, *tops); /* a score that is no number leaves the maximum alone */
+        return;
     }
-    for (unsigned k = 0; k < N; k++)
-        brig_vf_store_n(out + at + k * BRIG_LANES, total[k] / sum, n - k * BRIG_LANES);
+    for (uint32_t k = p > first ? p : first; k < p + BRIG_LANES && k < n_pos; k++)
+        *top = scores[k] > *top ? scores[k] : *top;
 }
 
-static inline __attribute__((always_inline)) void attention(const float *q, const void *k, const void *v,
-                                                            bool f32, size_t stride, uint32_t first,
-                                                            uint32_t n_pos, uint32_t head_dim, float scale,
-                                                            float *scores, float *out)
+/* The scores of N queries, and the largest of each. */
+static inline __attribute__((always_inline)) void scores_of(const unsigned N, const struct tile *t, bool f32,
+                                                            float *top)
 {
-    float top = scores_of(q, k, f32, stride, first, n_pos, head_dim, scale, scores);
-    for (uint32_t p = first; p < n_pos; p += BRIG_LANES)
-        brig_vf_store_n(scores + p, brig_vf_exp(brig_vf_load_n(scores + p, n_pos - p) - top), n_pos - p);
-    float sum = brig_scalar_weight_sum(scores, first, n_pos);
+    const struct brig_attention *a = t->a;
+    brig_vf tops[TILE];
+    for (unsigned n = 0; n < N; n++) {
+        tops[n] = brig_vf_set1(-INFINITY);
+        top[n] = -INFINITY;
+    }
+    for (uint32_t p = t->first / BRIG_CHAINS * BRIG_CHAINS; p < t->n_pos; p += BRIG_LANES) {
+        brig_vf v[TILE * ALL];
+        if (p + BRIG_LANES <= t->first)
+            continue;
+        for (uint32_t i = 0; i < BRIG_LANES; i += TILE) {
+            const void *rows[TILE];
+            for (uint32_t k = 0; k < TILE; k++) { /* outside: a position that is there */
+                uint32_t pos = p + i + k;
+                pos = pos < t->first ? t->first : pos < t->n_pos ? pos : t->n_pos - 1;
+                rows[k] = row_at(a->k, f32, a->stride, pos);
+            }
+            chains(N, t, f32, rows, v + i * BRIG_PARTS);
+        }
+        for (unsigned n = 0; n < N; n++)
+            keep_scores(t, n, p, brig_vf_tree16(v + n * ALL) * a->scale, &tops[n], &top[n]);
+    }
+    for (unsigned n = 0; n < N; n++) {
+        float lane[BRIG_LANES];
+        brig_vf_store(lane, tops[n]);
+        for (unsigned i = 0; i < BRIG_LANES; i++)
+            top[n] = lane[i] > top[n] ? lane[i] : top[n];
+    }
+}
+
+/* The columns of V that a pass works on: N vectors, or one of n elements. */
+struct columns {
+    size_t at, n;
+    bool whole;
+};
+
+/* One position's part in the block sums of a query: C vectors of V times its weight; and the weight. */
+static inline __attribute__((always_inline)) void add_position(const unsigned C, brig_vf e, const brig_vf *x,
+                                                               brig_vf *block, brig_vf *weight)
+{
+    for (unsigned k = 0; k < C; k++)
+        block[k] = brig_vf_fma(e, x[k], block[k]);
+    *weight += e;
+}
+
+static inline __attribute__((always_inline)) void
+load_columns(const unsigned C, const struct tile *t, bool f32, uint32_t p, struct columns c, brig_vf *x)
+{
+    const void *row = row_at(t->a->v, f32, t->a->stride, p);
+    for (unsigned k = 0; k < C; k++)
+        x[k] = c.whole ? load(row, f32, c.at + k * BRIG_LANES) : load_n(row, f32, c.at, c.n);
+}
+
+/* Positions [p, end) for one query of the tile. */
+static inline __attribute__((always_inline)) void add_alone(const unsigned C, const struct tile *t, bool f32,
+                                                            struct columns c, unsigned i, uint32_t p,
+                                                            uint32_t end, brig_vf *block, brig_vf *weight)
+{
+    for (; p < end; p++) {
+        brig_vf x[WIDE];
+        load_columns(C, t, f32, p, c, x);
+        add_position(C, brig_vf_set1(scores_at(t, i)[p]), x, block, weight);
+    }
+}
+
+static inline uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Positions [begin, end) of a block: what each query sees of them in order, those that all see together. */
+static inline __attribute__((always_inline)) void block_of(const unsigned N, const unsigned C,
+                                                           const struct tile *t, bool f32, struct columns c,
+                                                           uint32_t begin, uint32_t end,
+                                                           brig_vf block[][WIDE], brig_vf *weight)
+{
+    const uint32_t *first = t->a->first + t->query, *n_pos = t->a->n_pos + t->query;
+    uint32_t from = begin, to = end;
+    for (unsigned n = 0; n < N; n++) {
+        from = larger(from, first[n]);
+        to = smaller(to, n_pos[n]);
+    }
+    from = smaller(from, end);
+    to = larger(from, to);
+    for (unsigned n = 0; n < N; n++)
+        add_alone(C, t, f32, c, n, larger(begin, first[n]), smaller(from, n_pos[n]), block[n], &weight[n]);
+    for (uint32_t p = from; p < to; p++) {
+        brig_vf x[WIDE];
+        load_columns(C, t, f32, p, c, x);
+        for (unsigned n = 0; n < N; n++)
+            add_position(C, brig_vf_set1(scores_at(t, n)[p]), x, block[n], &weight[n]);
+    }
+    for (unsigned n = 0; n < N; n++)
+        add_alone(C, t, f32, c, n, larger(to, first[n]), smaller(end, n_pos[n]), block[n], &weight[n]);
+}
+
+/* C vectors of the output of N queries: total over blocks of the block's weighted sum, over the sum of the
+ * weights. A block of which a query sees nothing adds 0, which changes no total. */
+static inline __attribute__((always_inline)) void weighted(const unsigned N, const unsigned C,
+                                                           const struct tile *t, bool f32, struct columns c)
+{
+    brig_vf total[TILE][WIDE], sum[TILE];
+    for (unsigned n = 0; n < N; n++) {
+        sum[n] = brig_vf_zero();
+        for (unsigned k = 0; k < C; k++)
+            total[n][k] = brig_vf_zero();
+    }
+    for (uint32_t p = t->first; p < t->n_pos;) {
+        brig_vf block[TILE][WIDE], weight[TILE];
+        uint32_t end = brig_attn_block_end(p, t->n_pos);
+        for (unsigned n = 0; n < N; n++) {
+            weight[n] = brig_vf_zero();
+            for (unsigned k = 0; k < C; k++)
+                block[n][k] = brig_vf_zero();
+        }
+        block_of(N, C, t, f32, c, p, end, block, weight);
+        for (unsigned n = 0; n < N; n++) {
+            sum[n] += weight[n];
+            for (unsigned k = 0; k < C; k++)
+                total[n][k] += block[n][k];
+        }
+        p = end;
+    }
+    for (unsigned n = 0; n < N; n++)
+        for (unsigned k = 0; k < C; k++)
+            brig_vf_store_n(t->a->out[t->query + n] + c.at + k * BRIG_LANES, total[n][k] / sum[n],
+                            c.n - k * BRIG_LANES);
+}
+
+static inline __attribute__((always_inline)) void tile(const unsigned N, const struct brig_attention *a,
+                                                       bool f32, unsigned query)
+{
+    const struct tile t = tile_at(a, query, N);
+    float top[TILE];
+    scores_of(N, &t, f32, top);
+    for (unsigned n = 0; n < N; n++) {
+        float *e = scores_at(&t, n);
+        uint32_t end = a->n_pos[query + n];
+        for (uint32_t p = a->first[query + n]; p < end; p += BRIG_LANES)
+            brig_vf_store_n(e + p, brig_vf_exp(brig_vf_load_n(e + p, end - p) - top[n]), end - p);
+    }
     size_t i = 0;
-    for (; i + WIDE * BRIG_LANES <= head_dim; i += WIDE * BRIG_LANES)
-        weighted(WIDE, scores, v, f32, stride, first, n_pos, i, WIDE * BRIG_LANES, sum, out);
-    for (; i < head_dim; i += BRIG_LANES)
-        weighted(1, scores, v, f32, stride, first, n_pos, i, head_dim - i, sum, out);
+    for (; i + WIDE * BRIG_LANES <= a->head_dim; i += WIDE * BRIG_LANES)
+        weighted(N, WIDE, &t, f32, (struct columns){i, WIDE * BRIG_LANES, true});
+    for (; i < a->head_dim; i += BRIG_LANES)
+        weighted(N, 1, &t, f32, (struct columns){i, a->head_dim - i, false});
 }
 
-void BRIG_ISA(attention)(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                         uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
-                         float *out)
+static inline __attribute__((always_inline)) void attention(const struct brig_attention *a, bool f32)
 {
-    if (kv_f32)
-        attention(q, k, v, true, stride, first, n_pos, head_dim, scale, scores, out);
+    unsigned query = 0;
+    for (; TILE > 2 && query + TILE <= a->n; query += TILE)
+        tile(TILE, a, f32, query);
+    for (; query + 2 <= a->n; query += 2)
+        tile(2, a, f32, query);
+    if (query < a->n)
+        tile(1, a, f32, query);
+}
+
+void BRIG_ISA(attention)(const struct brig_attention *a)
+{
+    if (a->kv_f32)
+        attention(a, true);
     else
-        attention(q, k, v, false, stride, first, n_pos, head_dim, scale, scores, out);
+        attention(a, false);
 }

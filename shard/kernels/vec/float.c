@@ -5,39 +5,74 @@
  */
 #include "shard/kernels/vec/blocks.h"
 
-enum { HALF_COLS = 8, FULL_COLS = 4 }; /* columns in 16 bytes */
-
-static void read_f32(struct brig_panel p, unsigned n_cols, brig_vf *w)
+/* Columns in 16 bytes of a row. */
+static inline __attribute__((always_inline)) unsigned few_of(enum brig_type_id id)
 {
-    for (unsigned c = 0; c < n_cols; c += FULL_COLS) {
-        brig_vu t[4];
-        brig_vu_transpose(p.base + c * sizeof(float), p.stride, t);
-        for (unsigned i = 0; i < 4; i++)
-            w[c + i] = (brig_vf)t[i];
-    }
+    return id == BRIG_TYPE_F32 ? 4 : 8;
 }
 
-static void read_f16(struct brig_panel p, unsigned n_cols, brig_vf *w)
+/* Those of all rows, to one vector a column. id: F32, F16 or BF16. */
+static inline __attribute__((always_inline)) void read_few(enum brig_type_id id, const uint8_t *p,
+                                                           size_t stride, brig_vf *w)
 {
-    for (unsigned c = 0; c < n_cols; c += HALF_COLS) {
-        brig_vu t[4];
-        brig_vu_transpose(p.base + c * sizeof(uint16_t), p.stride, t);
-        for (unsigned i = 0; i < 4; i++) {
-            w[c + 2 * i] = brig_vu_half(t[i]);
-            w[c + 2 * i + 1] = brig_vu_half(t[i] >> 16);
+    brig_vu t[4];
+    if (id == BRIG_TYPE_F16) {
+        brig_vf_halves(p, stride, w);
+        return;
+    }
+    brig_vu_transpose(p, stride, t);
+    for (unsigned i = 0; i < 4; i++) {
+        if (id == BRIG_TYPE_F32) {
+            w[i] = (brig_vf)t[i];
+        } else {
+            w[2 * i] = (brig_vf)(t[i] << 16);
+            w[2 * i + 1] = (brig_vf)(t[i] & 0xffff0000u);
         }
     }
 }
 
-static void read_bf16(struct brig_panel p, unsigned n_cols, brig_vf *w)
+static inline __attribute__((always_inline)) void read_floats(enum brig_type_id id, struct brig_panel p,
+                                                              unsigned n_cols, brig_vf *w)
 {
-    for (unsigned c = 0; c < n_cols; c += HALF_COLS) {
-        brig_vu t[4];
-        brig_vu_transpose(p.base + c * sizeof(uint16_t), p.stride, t);
-        for (unsigned i = 0; i < 4; i++) {
-            w[c + 2 * i] = (brig_vf)(t[i] << 16);
-            w[c + 2 * i + 1] = (brig_vf)(t[i] & 0xffff0000u);
-        }
+    for (unsigned c = 0; c < n_cols; c += few_of(id), p.base += 16)
+        read_few(id, p.base, p.stride, w + c);
+}
+
+/* One token: from the stored rows to the sum without leaving the registers, while the next panel is fetched.
+ */
+static inline __attribute__((always_inline)) void one(enum brig_type_id id, struct brig_panel p,
+                                                      const float *x, unsigned n_cols, float *acc)
+{
+    const unsigned few = few_of(id);
+    brig_vf a = brig_vf_load(acc);
+    for (unsigned c = 0; c < n_cols; c += few, p.base += 16) {
+        brig_vf w[8];
+        for (unsigned i = 0; i < 16 * BRIG_LANES; i += 64, p.ahead += 64)
+            __builtin_prefetch(p.ahead, 0, 2);
+        read_few(id, p.base, p.stride, w);
+        for (unsigned i = 0; i < few; i++)
+            if (c + few <= n_cols || c + i < n_cols)
+                a = brig_vf_fma(w[i], brig_vf_set1(x[c + i]), a);
+    }
+    brig_vf_store(acc, a);
+}
+
+/* False: not a type of plain floats. */
+static bool one_of_floats(enum brig_type_id id, struct brig_panel p, const float *x, unsigned n_cols,
+                          float *acc)
+{
+    switch (id) {
+    case BRIG_TYPE_F32:
+        one(BRIG_TYPE_F32, p, x, n_cols, acc);
+        return true;
+    case BRIG_TYPE_F16:
+        one(BRIG_TYPE_F16, p, x, n_cols, acc);
+        return true;
+    case BRIG_TYPE_BF16:
+        one(BRIG_TYPE_BF16, p, x, n_cols, acc);
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -80,13 +115,13 @@ static void read_weights(enum brig_type_id id, struct brig_panel p, unsigned n_c
 {
     switch (id) {
     case BRIG_TYPE_F32:
-        read_f32(p, n_cols, w);
+        read_floats(BRIG_TYPE_F32, p, n_cols, w);
         break;
     case BRIG_TYPE_F16:
-        read_f16(p, n_cols, w);
+        read_floats(BRIG_TYPE_F16, p, n_cols, w);
         break;
     case BRIG_TYPE_BF16:
-        read_bf16(p, n_cols, w);
+        read_floats(BRIG_TYPE_BF16, p, n_cols, w);
         break;
     case BRIG_TYPE_Q4_0:
         read_blocks(BRIG_TYPE_Q4_0, 18, p, n_cols, w);
@@ -139,6 +174,8 @@ void BRIG_ISA(chain_float)(enum brig_type_id id, struct brig_panel p, const stru
                            unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
 {
     brig_vf w[BRIG_PANEL_CHUNK_FLOAT];
+    if (n_tokens == 1 && one_of_floats(id, p, x->f + first * x->cols + col, n_cols, acc))
+        return;
     read_weights(id, p, n_cols, w);
     BRIG_ISA(columns)(w, x, first, n_tokens, col, n_cols, acc);
 }

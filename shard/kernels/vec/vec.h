@@ -13,9 +13,10 @@
  *   top_u sum_i max_u store_bytes   reductions, the larger, and low bytes of all lanes
  *   half words                      low halves of the dwords as f16, widened; the first in lanes 0 to 7, the
  *                                   second in those after them
+ *   halves                          8 f16 of each row, one row a lane, widened: a vector a column
  *   transpose gather add_fifth      how rows become lanes, see there
- *   tree16 tree                     over LANES times 16 chains, lane p for those from p * BRIG_PARTS on; over
- * 16
+ *   tree16 tree                     over LANES times 16 chains, lane p for those from p * BRIG_PARTS on;
+ *                                   over 16 chains
  */
 #ifndef BRIG_SHARD_KERNELS_VEC_VEC_H
 #define BRIG_SHARD_KERNELS_VEC_VEC_H
@@ -60,9 +61,7 @@ void BRIG_ISA(chain_r16_float)(enum brig_type_id id, const uint8_t *blocks, cons
 void BRIG_ISA(columns)(const brig_vf *w, const struct brig_act *x, size_t first, unsigned n_tokens,
                        size_t col, unsigned n_cols, float *acc);
 
-void BRIG_ISA(attention)(const float *q, const void *k, const void *v, bool kv_f32, size_t stride,
-                         uint32_t first, uint32_t n_pos, uint32_t head_dim, float scale, float *scores,
-                         float *out);
+void BRIG_ISA(attention)(const struct brig_attention *a);
 void BRIG_ISA(quantize)(const float *x, uint32_t cols, int8_t *q, float *d, int32_t *sum);
 void BRIG_ISA(rms_norm)(const float *x, const float *w, uint32_t n, float eps, float *out);
 void BRIG_ISA(layer_norm)(const float *x, const float *w, const float *bias, uint32_t n, float eps,

@@ -176,6 +176,26 @@ static inline void brig_vu_transpose(const uint8_t *p, size_t stride, brig_vu t[
     t[3] = (brig_vu)_mm256_unpackhi_epi64(c, d);
 }
 
+static inline void brig_vf_halves(const uint8_t *p, size_t stride, brig_vf w[8])
+{
+    __m128i r[8], two[8], four[8]; /* rows; two of them and four of them side by side */
+    for (int i = 0; i < 8; i++)
+        r[i] = _mm_loadu_si128((const __m128i *)(const void *)(p + (size_t)i * stride));
+    for (int i = 0; i < 4; i++) {
+        two[2 * i] = _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
+        two[2 * i + 1] = _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++)
+        for (int half = 0; half < 2; half++) { /* columns 0 to 3, and 4 to 7 */
+            four[4 * i + 2 * half] = _mm_unpacklo_epi32(two[4 * i + half], two[4 * i + 2 + half]);
+            four[4 * i + 2 * half + 1] = _mm_unpackhi_epi32(two[4 * i + half], two[4 * i + 2 + half]);
+        }
+    for (int i = 0; i < 4; i++) {
+        w[2 * i] = _mm256_cvtph_ps(_mm_unpacklo_epi64(four[i], four[4 + i]));
+        w[2 * i + 1] = _mm256_cvtph_ps(_mm_unpackhi_epi64(four[i], four[4 + i]));
+    }
+}
+
 static inline brig_vu brig_vu_gather(const uint8_t *p, size_t stride)
 {
     __m256i offsets =

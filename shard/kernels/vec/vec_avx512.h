@@ -164,6 +164,42 @@ static inline void brig_vu_transpose(const uint8_t *p, size_t stride, brig_vu t[
     t[3] = (brig_vu)_mm512_unpackhi_epi64(c, d);
 }
 
+/* 16 bytes of rows r and r + 8. */
+static inline __m256i brig_avx512_two(const uint8_t *low, const uint8_t *high)
+{
+    __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low));
+    return _mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i *)high), 1);
+}
+
+static inline void brig_vf_halves(const uint8_t *p, size_t stride, brig_vf w[8])
+{
+    const uint8_t *p4 = p + 4 * stride, *p8 = p + 8 * stride, *p12 = p + 12 * stride;
+    size_t three = 3 * stride;
+    __asm__("" : "+r"(p4), "+r"(p8), "+r"(p12), "+r"(three)); /* as above */
+    const __m256i r[8] = {brig_avx512_two(p, p8),
+                          brig_avx512_two(p + stride, p8 + stride),
+                          brig_avx512_two(p + 2 * stride, p8 + 2 * stride),
+                          brig_avx512_two(p + three, p8 + three),
+                          brig_avx512_two(p4, p12),
+                          brig_avx512_two(p4 + stride, p12 + stride),
+                          brig_avx512_two(p4 + 2 * stride, p12 + 2 * stride),
+                          brig_avx512_two(p4 + three, p12 + three)};
+    __m256i two[8], four[8]; /* rows side by side */
+    for (int i = 0; i < 4; i++) {
+        two[2 * i] = _mm256_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
+        two[2 * i + 1] = _mm256_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++)
+        for (int half = 0; half < 2; half++) { /* columns 0 to 3, and 4 to 7 */
+            four[4 * i + 2 * half] = _mm256_unpacklo_epi32(two[4 * i + half], two[4 * i + 2 + half]);
+            four[4 * i + 2 * half + 1] = _mm256_unpackhi_epi32(two[4 * i + half], two[4 * i + 2 + half]);
+        }
+    for (int i = 0; i < 4; i++) {
+        w[2 * i] = _mm512_cvtph_ps(_mm256_unpacklo_epi64(four[i], four[4 + i]));
+        w[2 * i + 1] = _mm512_cvtph_ps(_mm256_unpackhi_epi64(four[i], four[4 + i]));
+    }
+}
+
 static inline brig_vu brig_vu_gather(const uint8_t *p, size_t stride)
 {
     __m512i iota = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);

@@ -160,6 +160,16 @@ static inline void brig_vu_transpose(const uint8_t *p, size_t stride, brig_vu t[
     t[3] = (brig_vu)vtrn2q_u64((uint64x2_t)c, (uint64x2_t)d);
 }
 
+static inline void brig_vf_halves(const uint8_t *p, size_t stride, brig_vf w[8])
+{
+    brig_vu t[4];
+    brig_vu_transpose(p, stride, t);
+    for (unsigned i = 0; i < 4; i++) {
+        w[2 * i] = brig_vu_half(t[i]);
+        w[2 * i + 1] = brig_vu_half(t[i] >> 16);
+    }
+}
+
 static inline brig_vu brig_vu_gather(const uint8_t *p, size_t stride)
 {
     uint32_t v[BRIG_LANES];
