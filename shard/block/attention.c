@@ -33,14 +33,16 @@ static void attend(const struct job *j, unsigned thread, uint32_t row, uint32_t 
                                .scale = d->attn_scale,
                                .scores = b->scores + thread * BRIG_ATTN_QUERIES * ctx,
                                .scores_stride = ctx};
-    for (; row < end; row++)
+    for (; row < end; row++) {
+        uint32_t n_pos = b->row_pos[row] + 1, first = n_pos > j->window ? n_pos - j->window : 0;
         for (uint32_t i = 0; i < n_heads; i++, a.n++) {
             size_t at = ((size_t)row * d->n_heads + head + i) * d->head_dim;
             a.q[a.n] = b->q + at;
             a.out[a.n] = b->wide.f + at;
-            a.n_pos[a.n] = b->row_pos[row] + 1;
-            a.first[a.n] = a.n_pos[a.n] > j->window ? a.n_pos[a.n] - j->window : 0;
+            a.n_pos[a.n] = n_pos;
+            a.first[a.n] = first;
         }
+    }
     b->setup.kernel->attention(&a);
 }
 
