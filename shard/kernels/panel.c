@@ -20,6 +20,17 @@ enum {
 
 enum { SUMS = 36 * 1024 / sizeof(float) };
 
+struct job;
+/* n_cols columns from col on of all rows and tokens; chunk: where they begin in the first row, when rows lie
+ * one by one. */
+typedef void (*chain_fn)(const struct job *j, const uint8_t *chunk, size_t col, unsigned n_cols, float *acc);
+
+/* How a matrix is walked over. */
+struct way {
+    chain_fn chain;
+    size_t step; /* columns given to it at a time */
+};
+
 /* One panel (or several) times a tile of rows of x. */
 struct job {
     const struct brig_panel_ops *ops;
@@ -32,6 +43,8 @@ struct job {
     unsigned n_tokens;
     size_t first_token;
     bool integer;
+    struct way way;
+    size_t unit_bytes, step_bytes; /* of a row: what lies between units, and between steps */
 };
 
 /* [panel, token, row] */
@@ -52,14 +65,27 @@ static void chain(const struct job *j, struct brig_panel p, size_t col, unsigned
 
 /* The same over a copy of the chunk, where a read could leave the rows: fewer than a panel has, or a last
  * piece shorter than 16 bytes. Missing rows are zeros. */
-static void chain_copied(const struct job *j, const uint8_t *chunk, size_t bytes, size_t col, unsigned n_cols,
-                         float *acc)
+static void chain_copied(const struct job *j, const uint8_t *chunk, size_t col, unsigned n_cols, float *acc)
 {
+    size_t bytes = n_cols / j->w->type->block_elems * j->w->type->block_bytes;
     uint8_t copy[BRIG_PANEL_ROWS][COPY_BYTES];
     memset(copy, 0, sizeof copy);
     for (unsigned r = 0; r < j->n_rows; r++)
         memcpy(copy[r], chunk + r * j->w->row_bytes, bytes);
     chain(j, (struct brig_panel){copy[0], COPY_BYTES, copy[0]}, col, n_cols, acc);
+}
+
+/* Rows that the instruction set unpacks itself. */
+static void chain_stored(const struct job *j, const uint8_t *chunk, size_t col, unsigned n_cols, float *acc)
+{
+    const struct brig_type *type = j->w->type;
+    bool whole = type->block_elems > 1 || n_cols * type->block_bytes % 16 == 0;
+    if (!whole || j->n_rows < j->ops->rows) {
+        chain_copied(j, chunk, col, n_cols, acc);
+        return;
+    }
+    const uint8_t *ahead = j->next + (size_t)(chunk - j->rows) * j->ops->rows;
+    chain(j, (struct brig_panel){chunk, j->w->row_bytes, ahead}, col, n_cols, acc);
 }
 
 /* Chains over rows that lie as floats, BRIG_PANEL_BLOCK_MAX apart. */
@@ -104,15 +130,17 @@ static void chain_packed(const struct job *j, unsigned number, size_t col, unsig
 }
 
 /* The panels of a packed matrix that are done together, over the same columns. */
-static void chains_packed(const struct job *j, size_t col, unsigned n_cols, float *acc)
+static void chains_packed(const struct job *j, const uint8_t *chunk, size_t col, unsigned n_cols, float *acc)
 {
+    (void)chunk;
     for (unsigned k = 0; k < j->n_panels; k++)
         chain_packed(j, k, col, n_cols, acc + (size_t)k * j->n_tokens * j->ops->rows);
 }
 
 /* 16 rows of an interleaved matrix. */
-static void chain_r16(const struct job *j, size_t col, unsigned n_cols, float *acc)
+static void chain_r16(const struct job *j, const uint8_t *chunk, size_t col, unsigned n_cols, float *acc)
 {
+    (void)chunk;
     const uint8_t *blocks = brig_r16_block(j->w->type, j->w->data, j->w->row_bytes, j->row, col);
     const uint8_t *end = (const uint8_t *)j->w->data + j->w->rows * j->w->row_bytes;
     const uint8_t *ahead = end - blocks > 2 * AHEAD_BYTES ? blocks + AHEAD_BYTES : blocks;
@@ -120,37 +148,27 @@ static void chain_r16(const struct job *j, size_t col, unsigned n_cols, float *a
     fn(j->w->type->id, blocks, ahead, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
 }
 
-static void unit(const struct job *j, uint64_t number, float *acc)
+static struct way way_of(const struct job *j)
 {
     const struct brig_type *type = j->w->type;
-    bool packed = j->w->packed != NULL;
-    bool r16 = type->native != NULL;
-    bool dequantise = !packed && !r16 && !j->integer && !brig_panel_unpacks(type->id);
-    size_t step = dequantise   ? BRIG_PANEL_BLOCK_MAX
-                  : j->integer ? BRIG_PANEL_CHUNK_INT
-                               : BRIG_PANEL_CHUNK_FLOAT;
+    size_t step = j->integer ? BRIG_PANEL_CHUNK_INT : BRIG_PANEL_CHUNK_FLOAT;
+    if (type->native != NULL)
+        return (struct way){chain_r16, step};
+    if (j->w->packed != NULL)
+        return (struct way){chains_packed, step};
+    if (!j->integer && !brig_panel_unpacks(type->id))
+        return (struct way){chain_dequantised, BRIG_PANEL_BLOCK_MAX};
+    return (struct way){chain_stored, step};
+}
+
+static void unit(const struct job *j, uint64_t number, float *acc)
+{
+    const uint8_t *chunk = j->rows + number * j->unit_bytes;
     size_t col = number * j->w->unit_cols;
     size_t end = j->w->cols - col < j->w->unit_cols ? j->w->cols : col + j->w->unit_cols;
     memset(acc, 0, (size_t)n_sums(j) * sizeof *acc);
-    while (col < end) {
-        size_t n = end - col < step ? end - col : step;
-        size_t bytes = n / type->block_elems * type->block_bytes;
-        const uint8_t *chunk = j->rows + col / type->block_elems * type->block_bytes;
-        bool whole = type->block_elems > 1 || bytes % 16 == 0;
-        if (r16) {
-            chain_r16(j, col, (unsigned)n, acc);
-        } else if (packed) {
-            chains_packed(j, col, (unsigned)n, acc);
-        } else if (dequantise) {
-            chain_dequantised(j, chunk, col, (unsigned)n, acc);
-        } else if (whole && j->n_rows == j->ops->rows) {
-            const uint8_t *ahead = j->next + (size_t)(chunk - j->rows) * j->ops->rows;
-            chain(j, (struct brig_panel){chunk, j->w->row_bytes, ahead}, col, (unsigned)n, acc);
-        } else {
-            chain_copied(j, chunk, bytes, col, (unsigned)n, acc);
-        }
-        col += n;
-    }
+    for (; col < end; col += j->way.step, chunk += j->step_bytes)
+        j->way.chain(j, chunk, col, (unsigned)(end - col < j->way.step ? end - col : j->way.step), acc);
 }
 
 /* The tree over units [first, first + n), all tokens and rows at once. Sums of the right parts lie behind
@@ -231,6 +249,9 @@ void brig_panel_matmul(const struct brig_panel_ops *ops, const struct brig_matri
         return;
     }
     struct job j = {.ops = ops, .w = w, .x = x, .integer = x->q != NULL && w->type->group != 0};
+    j.way = way_of(&j);
+    j.step_bytes = j.way.step / w->type->block_elems * w->type->block_bytes;
+    j.unit_bytes = w->unit_cols / w->type->block_elems * w->type->block_bytes;
     unsigned most = level_sums(w) / BRIG_PANEL_ROWS;
     unsigned step = most >= TOKENS_MAX ? TOKENS_MAX : most > 8 ? most / 8 * 8 : most;
     for (size_t t = 0; t < x->n_rows; t += step) {
