@@ -151,8 +151,8 @@ void BRIG_ISA(to_f16)(const float *x, uint32_t n, uint16_t *out)
         brig_vf_store_f16_n(out + i, brig_vf_load_n(x + i, n - i), n - i);
 }
 
-/* The 16 chains of one block of the vocabulary, joined. */
-static float lse_block(const float *x, uint32_t n, float top)
+/* The 16 chains, joined. */
+static float exp_sum(const float *x, uint32_t n, float top)
 {
     brig_vf chain[BRIG_PARTS] = {{0}};
     uint32_t i = 0;
@@ -168,16 +168,6 @@ static float lse_block(const float *x, uint32_t n, float top)
     return brig_vf_tree(chain);
 }
 
-static float lse_tree(const float *x, uint32_t n, float top)
-{
-    if (n <= BRIG_LSE_BLOCK)
-        return lse_block(x, n, top);
-    uint32_t n_blocks = n / BRIG_LSE_BLOCK + (n % BRIG_LSE_BLOCK != 0);
-    uint32_t left = (n_blocks / 2 + n_blocks % 2) * BRIG_LSE_BLOCK;
-    float a = lse_tree(x, left, top);
-    return a + lse_tree(x + left, n - left, top);
-}
-
 float BRIG_ISA(log_sum_exp)(const float *x, uint32_t n)
 {
     brig_vf tops = brig_vf_set1(-INFINITY);
@@ -190,5 +180,5 @@ float BRIG_ISA(log_sum_exp)(const float *x, uint32_t n)
         top = lane[k] > top ? lane[k] : top;
     for (; i < n; i++)
         top = x[i] > top ? x[i] : top;
-    return n == 0 ? top : brig_logf(lse_tree(x, n, top)) + top;
+    return brig_logf(exp_sum(x, n, top)) + top;
 }
