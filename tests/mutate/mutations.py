@@ -2,7 +2,7 @@
 
 `old` stands in the file exactly once (make lint checks it). Who sees it: "parity", or only the rows of it that a word
 of pytest's -k chooses ("parity gemma3": faster); "unit NAME" for what is below the gate's tolerance by nature (the
-order of additions, ties) or in one of several kernels: a unit test then holds the bits.
+order of additions, ties) or in one of several kernels: a unit test then holds the bits; "arm": `make arm`.
 """
 MUTATIONS = [
     # norms
@@ -144,6 +144,15 @@ MUTATIONS = [
      "interleaved rows need no whole panels", "unit test_proto_model_bad"),
     ("proto/model/slice_wire.c", "rows % brig_type_panel_rows(t->type) != 0", "false",
      "nor do those of a slice's description", "unit test_proto_model_slice"),
+    # vectors: the text of several instruction sets, and one that runs in an emulator only
+    ("shard/kernels/vec/blocks.h", "((low >> 4) & 15u) | ((min >> 2) & 0x30u)", "((low >> 4) & 7u) | ((min >> 2) & 0x30u)",
+     "vectors lose a bit of Q4_K's minimums", "unit test_kernels_matmul"),
+    ("shard/kernels/vec/element.c", "half[k / (GROUP_PARTS / 2)] += i;", "half[0] += i;",
+     "vectors add up one half of a group", "unit test_kernels_vector"),
+    ("shard/kernels/vec/vec_neon.h", "vcvtnq_s32_f32", "vcvtaq_s32_f32", "NEON rounds ties away from 0", "arm"),
+    ("shard/kernels/vec/vec_neon.h", "return (brig_vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);",
+     "return c + a * b;", "NEON does not fuse", "arm"),
+    ("shard/kernels/neon_int.c", "(int8x16_t)u[2], x, 2)", "(int8x16_t)u[2], x, 1)", "NEON takes other columns", "arm"),
     # order of additions and ties: below every tolerance, so bits are held
     ("shard/kernels/scalar.c", "uint32_t left = n / 2 + n % 2;", "uint32_t left = n / 2;",
      "the tree leans the other way", "unit test_kernels_matmul"),

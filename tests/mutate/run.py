@@ -60,7 +60,7 @@ def run(args, timeout):
 
 def build(seen_by):
     kind, _, what = seen_by.partition(" ")
-    goals = ["all"] if kind == "parity" else ["all", "build/release/unit/" + what]
+    goals = {"parity": ["all"], "arm": ["VARIANT=arm", "build/arm/hashes"]}.get(kind, ["all", "build/release/unit/" + what])
     return run(["make", "-s", *goals, "EXTRA_CFLAGS=-Wno-error"], BUILD_S)
 
 
@@ -70,11 +70,14 @@ def test(seen_by):
     if kind == "parity":
         return run([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header",
                     "-k", what or "not type and not gptq and not awq", "tests/e2e/test_parity.py"], TEST_S)
+    if kind == "arm":
+        return run(["make", "-s", "arm"], TEST_S)
     return run(["build/release/unit/" + what], TEST_S)
 
 
 def first_red(output):
-    found = re.search(r"^FAILED \S+::(\S+)", output, re.M) or re.search(r"\[  FAILED  \] (?!\d)(\S+)", output)
+    found = re.search(r"^FAILED \S+::(\S+)", output, re.M) or re.search(r"\[  FAILED  \] (?!\d)(\S+)", output) \
+        or re.search(r"machines differ\n(.+?):", output)
     return found.group(1).rstrip(" -") if found else "no test is named"
 
 
@@ -99,7 +102,7 @@ def try_one(path, old, new, seen_by):
 
 def sound(chosen):
     """Without a fault all tests pass: asked before, and after, that no red came from what was left behind."""
-    for seen_by in sorted({r[4] if r[4].startswith("unit") else "parity" for r in chosen}):
+    for seen_by in sorted({"parity" if r[4].startswith("parity") else r[4] for r in chosen}):
         code, output = build(seen_by)
         if code == 0:
             code, output = test(seen_by)
