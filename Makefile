@@ -224,9 +224,15 @@ fuzz: ## each fuzz target for FUZZ_SECONDS seconds (20)
 	@$(STEP) -s -j$(JOBS) VARIANT=fuzz fuzz-build
 	@sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(patsubst tests/fuzz/%.c,build/fuzz/fuzz/%,$(FUZZ_C))
 
+# BENCH_ARGS: models and options of tests/bench/run.py, such as --llama-bench PATH MODEL.gguf.
+BENCH_ARGS ?= $(MODEL)
+.PHONY: bench
+bench: $(PROGRAMS) ## speed of whole models, beside llama.cpp when BENCH_ARGS says where llama-bench is
+	$(PYTHON) tests/bench/run.py --brigade $(B)/brigade $(BENCH_ARGS)
+
 .PHONY: bench-kernels
-bench-kernels: $(B)/bench/bench_kernels ## speed of the matrix kernels for each stored type (BENCH_ARGS: some types)
-	@$< $(BENCH_ARGS)
+bench-kernels: $(B)/bench/bench_kernels ## speed of the matrix kernels for each stored type (KERNEL_ARGS: some types)
+	@$< $(KERNEL_ARGS)
 
 # ---- how the text of the repository must be ----
 

@@ -2,7 +2,7 @@
  * Interleaved matrices (proto/model/r16.h) with AVX2: a panel is one half of the 16 rows, and a vector of
  * weights one load. Called by brig_panel_matmul. Why nothing passes 16 bits: avx2_int.c.
  */
-#include "shard/kernels/avx2.h"
+#include "shard/kernels/vec/vec.h"
 
 #include "proto/model/r16.h"
 

@@ -2,7 +2,7 @@
  * Interleaved matrices (proto/model/r16.h) with AVX-512 VNNI: a vector of weights is one load, so the chains
  * of one token or of eight read the stored blocks themselves. Called by brig_panel_matmul.
  */
-#include "shard/kernels/avx512.h"
+#include "shard/kernels/vec/vec.h"
 
 #include "proto/model/r16.h"
 

@@ -25,11 +25,10 @@ static inline const void *row_at(const void *base, bool f32, size_t stride, uint
 
 /* The 16 chains of one position. A lane without an element in the last step keeps its sum untouched. */
 static inline __attribute__((always_inline)) void chains(const float *q, const void *row, bool f32,
-                                                         uint32_t head_dim, brig_vf acc[BRIG_PARTS])
+                                                         uint32_t head_dim, brig_vf ret[BRIG_PARTS])
 {
+    brig_vf acc[BRIG_PARTS] = {{0}}; /* a copy of its own stays in registers */
     uint32_t i = 0;
-    for (unsigned k = 0; k < BRIG_PARTS; k++)
-        acc[k] = brig_vf_zero();
     for (; i + BRIG_CHAINS <= head_dim; i += BRIG_CHAINS)
         for (unsigned k = 0; k < BRIG_PARTS; k++)
             acc[k] =
@@ -41,6 +40,8 @@ static inline __attribute__((always_inline)) void chains(const float *q, const v
         brig_vf sum = brig_vf_fma(brig_vf_load_n(q + i, n), load_n(row, f32, i, n), acc[k]);
         acc[k] = brig_vf_keep_n(acc[k], sum, n);
     }
+    for (unsigned k = 0; k < BRIG_PARTS; k++)
+        ret[k] = acc[k];
 }
 
 static inline __attribute__((always_inline)) float scores_of(const float *q, const void *k, bool f32,

@@ -59,7 +59,6 @@ static inline __attribute__((always_inline)) void brig_block_read(enum brig_type
     brig_vu head = brig_vu_gather(p, stride);
     size_t at = 2; /* first byte after the scales */
     b->d = brig_vu_half(head);
-    b->m = brig_vf_zero();
     if (brig_panel_has_min(id)) {
         b->m = brig_vu_half(head >> 16);
         at = 4;
@@ -143,7 +142,6 @@ static inline void brig_block_read_q6_k(const uint8_t *p, size_t stride, struct 
     for (int g = 0; g < 16; g++) {
         brig_vi scale = (brig_vi)(scales[g / 4] << (24 - g % 4 * 8)) >> 24;
         b[g].d = d * __builtin_convertvector(scale, brig_vf);
-        b[g].m = brig_vf_zero();
     }
 }
 
@@ -182,7 +180,6 @@ static inline __attribute__((always_inline)) void brig_block_read_16(enum brig_t
                                                                      size_t stride, struct brig_block16 b[2])
 {
     brig_vu t[4], rest[4];
-    b[0].m = b[1].m = brig_vf_zero();
     if (id == BRIG_TYPE_Q8_0_G16) { /* scale, 16 bytes, scale, 16 bytes */
         b[0].d = brig_vu_half(brig_vu_gather(p, stride));
         b[1].d = brig_vu_half(brig_vu_gather(p + 18, stride));

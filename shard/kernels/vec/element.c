@@ -127,7 +127,10 @@ void BRIG_ISA(geglu)(const float *gate, const float *up, uint32_t n, float *out)
 
 void BRIG_ISA(add)(float *x, const float *y, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i += BRIG_LANES)
+    uint32_t i = 0;
+    for (; i + BRIG_LANES <= n; i += BRIG_LANES)
+        brig_vf_store(x + i, brig_vf_load(x + i) + brig_vf_load(y + i));
+    if (i < n)
         brig_vf_store_n(x + i, brig_vf_load_n(x + i, n - i) + brig_vf_load_n(y + i, n - i), n - i);
 }
 

@@ -25,10 +25,10 @@ static inline brig_vf brig_vf_exp(brig_vf x)
     p = brig_vf_exp_step(p, r, BRIG_EXP_C2);
     p = brig_vf_exp_step(p, r, 1.0f);
     p = brig_vf_exp_step(p, r, 1.0f);
+    /* What nearest makes of NaN (0, or the sign bit alone) leaves the NaN in p as it is. */
     brig_vf e = (brig_vf)((brig_vu)p + ((brig_vu)brig_vf_nearest(n) << 23));
     e = brig_vf_select_lt(x, brig_vf_set1(BRIG_EXP_LOW), brig_vf_zero(), e);
-    e = brig_vf_select_lt(brig_vf_set1(BRIG_EXP_HIGH), x, brig_vf_set1(INFINITY), e);
-    return brig_vf_select_nan(x, x, e);
+    return brig_vf_select_lt(brig_vf_set1(BRIG_EXP_HIGH), x, brig_vf_set1(INFINITY), e);
 }
 
 #endif

@@ -93,11 +93,6 @@ static inline brig_vf brig_vf_select_lt(brig_vf a, brig_vf b, brig_vf yes, brig_
     return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
 }
 
-static inline brig_vf brig_vf_select_nan(brig_vf a, brig_vf yes, brig_vf no)
-{
-    return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
-}
-
 static inline brig_vf brig_vf_larger(brig_vf a, brig_vf b)
 {
     return _mm256_max_ps(a, b); /* b when one is not a number */

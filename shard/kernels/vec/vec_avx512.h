@@ -85,11 +85,6 @@ static inline brig_vf brig_vf_select_lt(brig_vf a, brig_vf b, brig_vf yes, brig_
     return _mm512_mask_mov_ps(no, _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), yes);
 }
 
-static inline brig_vf brig_vf_select_nan(brig_vf a, brig_vf yes, brig_vf no)
-{
-    return _mm512_mask_mov_ps(no, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), yes);
-}
-
 static inline brig_vf brig_vf_larger(brig_vf a, brig_vf b)
 {
     return _mm512_max_ps(a, b); /* b when one is not a number */

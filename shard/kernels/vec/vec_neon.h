@@ -93,12 +93,6 @@ static inline brig_vf brig_vf_select_lt(brig_vf a, brig_vf b, brig_vf yes, brig_
     return (brig_vf)vbslq_f32(less, (float32x4_t)yes, (float32x4_t)no);
 }
 
-static inline brig_vf brig_vf_select_nan(brig_vf a, brig_vf yes, brig_vf no)
-{
-    uint32x4_t number = vceqq_f32((float32x4_t)a, (float32x4_t)a);
-    return (brig_vf)vbslq_f32(number, (float32x4_t)no, (float32x4_t)yes);
-}
-
 static inline brig_vf brig_vf_larger(brig_vf a, brig_vf b)
 {
     return brig_vf_select_lt(b, a, a, b);
