@@ -1,6 +1,8 @@
 /* Opening and closing what verbs work with. */
 #include "driver/front/lineup.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +115,7 @@ static int check_single_layers(struct brig_lineup *l, struct brig_fail *fail)
     return 0;
 }
 
-int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail)
+static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
     uint32_t ctx = need->ctx;
@@ -151,6 +153,42 @@ int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need
     if (r == 0 && need->star)
         r = check_single_layers(l, fail);
     return r < 0 ? r : brig_session_new(&l->session, &session, fail);
+}
+
+/* The tokenizer on a thread of its own: a large one takes longer than the start of the shards, which is
+ * mostly waiting. The line stays with the caller's thread: shards end when the thread that started them does.
+ */
+struct aside {
+    struct brig_lineup *l;
+    struct brig_fail fail;
+    int r;
+};
+
+static void *aside_main(void *arg)
+{
+    struct aside *a = arg;
+    a->r = open_tokenizer(a->l, &a->fail);
+    return NULL;
+}
+
+int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail)
+{
+    struct aside a = {.l = l};
+    pthread_t thread;
+    sigset_t all, old;
+    if (!need->tokenizer)
+        return start_line(l, need, fail);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the main thread's */
+    int failed = pthread_create(&thread, NULL, aside_main, &a);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (failed != 0)
+        return brig_fail_set(fail, BRIG_ENOMEM, "no thread for the tokenizer");
+    int r = start_line(l, need, fail);
+    pthread_join(thread, NULL);
+    if (a.r < 0)
+        *fail = a.fail;
+    return a.r < 0 ? a.r : r;
 }
 
 int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail)

@@ -36,12 +36,13 @@ void brig_lineup_choose_ctx(struct brig_lineup *l);
 
 /* What a line is started for, beyond settings. */
 struct brig_lineup_need {
-    uint32_t ctx; /* positions */
-    bool pss;     /* each pass also reads the memory figures */
-    bool star;    /* one layer a shard, each giving its rows back to the driver: for brig_session_hidden */
+    uint32_t ctx;   /* positions */
+    bool pss;       /* each pass also reads the memory figures */
+    bool tokenizer; /* open it too, while the shards start */
+    bool star;      /* one layer a shard, each giving its rows back to the driver: for brig_session_hidden */
 };
 
-/* Shards and session. */
+/* Shards and session; the tokenizer when asked for (its failure is the one that is told, if both fail). */
 int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail);
 
 /* Ends the line in order; writes the trace (its failure is reported when there is none before). Everything

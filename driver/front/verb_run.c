@@ -80,17 +80,15 @@ static int render(struct brig_lineup *l, const struct brig_buf *text, struct bri
     return r;
 }
 
-static int make_prompt(struct brig_lineup *l, struct brig_ids *ids, struct brig_fail *fail)
+static int make_prompt(struct brig_lineup *l, const struct brig_buf *text, struct brig_ids *ids,
+                       struct brig_fail *fail)
 {
-    struct brig_buf text = {0}, rendered = {0};
+    struct brig_buf rendered = {0};
     unsigned flags = 0;
-    int r = read_prompt(&text, l->settings, fail);
-    if (r == 0)
-        r = render(l, &text, &rendered, &flags, fail);
+    int r = render(l, text, &rendered, &flags, fail);
     if (r == 0)
         r = brig_tokenizer_encode(l->tokenizer, rendered.data == NULL ? "" : rendered.data, rendered.len,
                                   flags, ids, fail);
-    brig_buf_release(&text);
     brig_buf_release(&rendered);
     return r;
 }
@@ -156,23 +154,28 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
 {
     struct brig_lineup l;
     struct brig_answer_job job = {.lineup = &l};
+    struct brig_buf text = {0};
     int r = brig_answer_sample(s, &job.sample, fail);
     if (r < 0)
         return r;
-    r = brig_lineup_open(&l, s, true, fail);
+    r = brig_lineup_open(&l, s, false, fail);
     if (r == 0)
-        r = make_prompt(&l, &job.prompt, fail);
-    if (r == 0) {
-        brig_lineup_choose_ctx(&l);
-        r = check_prompt(&l, &job.prompt, fail);
-    }
+        r = read_prompt(&text, s, fail);
     if (r == 0)
         r = check_writable(s->stats, fail);
+    if (r == 0) {
+        brig_lineup_choose_ctx(&l);
+        r = brig_lineup_start(
+            &l, &(struct brig_lineup_need){.ctx = l.ctx, .pss = s->stats != NULL, .tokenizer = true}, fail);
+    }
     if (r == 0)
-        r = brig_lineup_start(&l, &(struct brig_lineup_need){.ctx = l.ctx, .pss = s->stats != NULL}, fail);
+        r = make_prompt(&l, &text, &job.prompt, fail);
+    if (r == 0)
+        r = check_prompt(&l, &job.prompt, fail);
     if (r == 0)
         r = answer(&l, &job, fail);
     brig_ids_release(&job.prompt);
+    brig_buf_release(&text);
     return brig_lineup_release(&l, r, fail);
 }
 

@@ -19,6 +19,8 @@ enum {
 };
 
 enum { SUMS = 36 * 1024 / sizeof(float) };
+/* So many one by one: what a tile spends on unpacking pays off from more on. */
+enum { FEW_TOKENS = 3 };
 
 struct job;
 /* n_cols columns from col on of all rows and tokens; chunk: where they begin in the first row, when rows lie
@@ -60,7 +62,12 @@ enum { COPY_BYTES = BRIG_PANEL_CHUNK_FLOAT * sizeof(float) + 16 };
 static void chain(const struct job *j, struct brig_panel p, size_t col, unsigned n_cols, float *acc)
 {
     brig_panel_chain_fn fn = j->integer ? j->ops->integer : j->ops->floats;
-    fn(j->w->type->id, p, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
+    if (j->n_tokens > FEW_TOKENS) {
+        fn(j->w->type->id, p, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
+        return;
+    }
+    for (unsigned k = 0; k < j->n_tokens; k++)
+        fn(j->w->type->id, p, j->x, j->first_token + k, 1, col, n_cols, acc + (size_t)k * j->ops->rows);
 }
 
 /* The same over a copy of the chunk, where a read could leave the rows: fewer than a panel has, or a last
