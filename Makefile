@@ -1,7 +1,8 @@
 # Brigade. `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
 #
 # Non-recursive: every folder of C files is a room, found by wildcard; objects go to build/<variant>/.
-# Variants: release; san (AddressSanitizer and UBSan), tsan; fuzz (clang, for tests/fuzz/). Goals that need
+# Variants: release; san (AddressSanitizer and UBSan), tsan; fuzz (clang, for tests/fuzz/); arm (the kernels alone, for
+# tests/arm/). Goals that need
 # several variants, or that install what later ones need, call make again for each step, in order.
 
 VARIANT ?= release
@@ -10,6 +11,8 @@ CC := gcc
 AR := gcc-ar
 ifeq ($(VARIANT),fuzz)
 CC := clang-14
+else ifeq ($(VARIANT),arm)
+CC := aarch64-linux-gnu-gcc
 endif
 # Debian's own Python: the test tools are packages of it.
 PYTHON ?= /usr/bin/python3
@@ -36,15 +39,23 @@ SHARD_LDFLAGS_release := -static-pie -Wl,--no-warnings
 LIBS_PROTO = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -ljansson -lm
 LIBS_DRIVER = $(shell pkg-config --libs libpcre2-8 libutf8proc jansson libedit)
 
+# Instruction sets with kernels of their own, by what the compiler builds for.
+ISAS_x86_64 := avx512 avx2
+ISAS_aarch64 := neon
+ISAS := $(ISAS_$(firstword $(subst -, ,$(shell $(CC) -dumpmachine))))
+FOREIGN := $(filter-out $(ISAS),$(ISAS_x86_64) $(ISAS_aarch64))
+
 PROTO_C := $(wildcard proto/*/*.c)
-SHARD_C := $(filter-out shard/main.c,$(wildcard shard/*.c shard/*/*.c))
+SHARD_C := $(filter-out shard/main.c $(FOREIGN:%=shard/kernels/%%),$(wildcard shard/*.c shard/*/*.c))
 LAUNCHER_C := $(wildcard launcher/*.c)
 DRIVER_C := $(filter-out driver/main.c,$(wildcard driver/*.c driver/*/*.c))
 UNIT_C := $(wildcard tests/unit/test_*.c)
 FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
+VEC_O := $(foreach isa,$(ISAS),$(patsubst %.c,$(B)/obj/%.$(isa).o,$(wildcard shard/kernels/vec/*.c)))
 
 PROGRAMS := $(B)/brigade $(B)/brigade-shard
+COUNTED := $(addprefix $(B)/counted/,brigade brigade-shard count_allocs.so)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_C))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_C))
 
@@ -56,10 +67,20 @@ all: $(PROGRAMS)
 
 # ---- the programs ----
 
-# Kernels: one source per instruction set, built with its flags, chosen at run time.
-$(call objs,$(wildcard shard/kernels/avx512*.c)): CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
-	-mavx512vnni -mavx2 -mfma -mf16c -mprefer-vector-width=512
-$(call objs,$(wildcard shard/kernels/avx2*.c)): CFLAGS += -mavx2 -mfma -mf16c
+# Kernels: files named after an instruction set are built with its flags; those in vec/ once for each that the
+# target has (vec/vec.h). One is chosen at run time.
+FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c \
+	-mprefer-vector-width=512
+FLAGS_avx2 := -mavx2 -mfma -mf16c
+FLAGS_neon := -march=armv8.2-a+dotprod
+define isa_flags
+$(B)/obj/shard/kernels/$(1)%.o: CFLAGS += $$(FLAGS_$(1))
+$(B)/obj/shard/kernels/vec/%.$(1).o: CFLAGS += $$(FLAGS_$(1))
+$(B)/obj/shard/kernels/vec/%.$(1).o: shard/kernels/vec/%.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(CFLAGS) -c -o $$@ $$<
+endef
+$(foreach isa,$(ISAS),$(eval $(call isa_flags,$(isa))))
 $(B)/obj/shard/kernels/%.o: CFLAGS += -O3
 
 $(B)/obj/%.o: %.c
@@ -67,7 +88,7 @@ $(B)/obj/%.o: %.c
 	$(CC) $(CFLAGS) -c -o $@ $<
 
 $(B)/libproto.a: $(call objs,$(PROTO_C))
-$(B)/libshard.a: $(call objs,$(SHARD_C))
+$(B)/libshard.a: $(call objs,$(SHARD_C)) $(VEC_O)
 $(B)/liblauncher.a: $(call objs,$(LAUNCHER_C))
 $(B)/libdriver.a: $(call objs,$(DRIVER_C))
 $(B)/%.a:
@@ -78,9 +99,22 @@ $(B)/brigade: $(call objs,driver/main.c) $(B)/libdriver.a $(B)/liblauncher.a $(B
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_DRIVER) $(LIBS_PROTO)
 $(B)/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
 	$(CC) $(LDFLAGS) $(SHARD_LDFLAGS_$(VARIANT)) -o $@ $^ $(LIBS_PROTO)
+# The same programs, both linked dynamically, so that a test can count their allocations.
+$(B)/counted/brigade-shard: $(call objs,shard/main.c) $(B)/libshard.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_PROTO)
+$(B)/counted/brigade: $(B)/brigade
+	@mkdir -p $(@D)
+	cp $< $@
+$(B)/counted/count_allocs.so: tests/e2e/count_allocs.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -D_GNU_SOURCE -Wall -Wextra -Werror -shared -fPIC -o $@ $<
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_DRIVER) $(LIBS_PROTO)
+$(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/libshard.a $(B)/libproto.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_PROTO)
 # Without libshard: clang-14 does not know all names of instruction sets in its kernels.
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libproto.a
 	@mkdir -p $(@D)
@@ -145,7 +179,7 @@ unit: fixtures $(PROGRAMS) $(UNIT_TESTS) ## unit tests (VARIANT=san: under the s
 
 # PYTEST_ARGS chooses tests: make e2e PYTEST_ARGS='-k stats'.
 .PHONY: e2e
-e2e: fixtures $(PROGRAMS) ## tests of the real programs (VARIANT=san: a part of them)
+e2e: fixtures $(PROGRAMS) $(COUNTED) ## tests of the real programs (VARIANT=san: a part of them)
 	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -p no:cacheprovider \
 		tests/e2e $(PYTEST_ARGS)
 
@@ -169,6 +203,18 @@ san: ## unit tests and a part of the e2e tests under AddressSanitizer and UBSan
 	@$(STEP) VARIANT=san unit
 	@$(STEP) VARIANT=san e2e
 
+# The kernels, the stored types and our own functions in one static program, without the libraries of the engine.
+HASHES_C := tests/arm/hashes.c proto/base/err.c proto/base/mem.c proto/base/real.c proto/model/iq_grids.c \
+	proto/model/packed.c proto/model/r16.c $(wildcard proto/model/type*.c) \
+	$(filter-out %/cpus.c %/team.c %/turns.c,$(filter shard/kernels/%,$(SHARD_C)))
+$(B)/hashes: $(call objs,$(HASHES_C)) $(VEC_O)
+	$(CC) $(LDFLAGS) -static -o $@ $^ -lm
+
+.PHONY: arm
+arm: ## kernels for 64-bit ARM in an emulator: the same bits as here
+	@$(STEP) -s -j$(JOBS) build/release/hashes
+	@sh tests/arm/run.sh '$(STEP) -s -j$(JOBS) VARIANT=arm build/arm/hashes'
+
 FUZZ_SECONDS ?= 20
 .PHONY: fuzz-build
 fuzz-build: $(FUZZERS)
@@ -177,6 +223,16 @@ fuzz-build: $(FUZZERS)
 fuzz: ## each fuzz target for FUZZ_SECONDS seconds (20)
 	@$(STEP) -s -j$(JOBS) VARIANT=fuzz fuzz-build
 	@sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(patsubst tests/fuzz/%.c,build/fuzz/fuzz/%,$(FUZZ_C))
+
+# BENCH_ARGS: models and options of tests/bench/run.py, such as --llama-bench PATH MODEL.gguf.
+BENCH_ARGS ?= $(MODEL)
+.PHONY: bench
+bench: $(PROGRAMS) ## speed of whole models, beside llama.cpp when BENCH_ARGS says where llama-bench is
+	$(PYTHON) tests/bench/run.py --brigade $(B)/brigade $(BENCH_ARGS)
+
+.PHONY: bench-kernels
+bench-kernels: $(B)/bench/bench_kernels ## speed of the matrix kernels for each stored type (KERNEL_ARGS: some types)
+	@$< $(KERNEL_ARGS)
 
 # ---- how the text of the repository must be ----
 

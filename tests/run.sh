@@ -36,6 +36,7 @@ step 'packages' run_make deps
 step 'build' run_make -s -j"$jobs" all unit-build
 step 'lint' run_make lint
 step 'unit tests' run_make unit
+step 'kernels for ARM' run_make arm
 step 'models' fetch_models
 step 'end to end' run_make e2e
 step 'build with sanitizers' run_make -s -j"$jobs" VARIANT=san all unit-build

@@ -125,6 +125,9 @@ static int tokens(struct flow *f, struct brig_fail *fail)
 {
     const struct brig_generate *g = f->g;
     size_t kept = brig_session_rewind(g->session, g->prompt, g->n_prompt);
+    uint64_t most = brig_session_ctx(g->session) - g->n_prompt + 1;
+    if (brig_ids_reserve(&f->out->ids, g->max_new != 0 && g->max_new < most ? g->max_new : most) < 0)
+        return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the generated tokens");
     for (size_t i = 0; i < g->n_prompt; i++)
         brig_sampler_accept(g->sampler, g->prompt[i]);
     f->out->n_sent = g->n_prompt - kept;

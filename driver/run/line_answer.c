@@ -7,11 +7,12 @@
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
 
-/* Room for rows x cols; grows, and then stays: a token of a running answer allocates nothing. */
+/* Room for rows x cols; grows, and then stays: a token of a running answer allocates nothing, though
+ * penalties make it ask for more candidates. */
 static int reserve(struct brig_line *l, uint32_t rows, uint32_t cols, struct brig_fail *fail)
 {
     uint64_t cells;
-    if (!brig_mul_u64(rows, cols, &cells))
+    if (!brig_mul_u64(rows, cols > BRIG_FRAME_MAX_TOP ? cols : BRIG_FRAME_MAX_TOP, &cells))
         return brig_fail_set(fail, BRIG_ELIMIT, "an answer of %u rows of %u does not fit", rows, cols);
     if (rows > l->cap_rows) {
         brig_free(l->lse);

@@ -18,8 +18,8 @@ int brig_session_new(struct brig_session **ret, const struct brig_session_opts *
     struct brig_session *s = brig_alloc(1, sizeof *s);
     uint64_t elems;
     if (s == NULL || !brig_mul_u64(opts->batch_rows, opts->model->desc.hidden, &elems) ||
-        (s->h = brig_alloc(elems, sizeof *s->h)) == NULL) {
-        brig_free(s);
+        (s->h = brig_alloc(elems, sizeof *s->h)) == NULL || brig_ids_reserve(&s->cached, opts->ctx) < 0) {
+        brig_session_free(s);
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u rows of %u columns", opts->batch_rows,
                              opts->model->desc.hidden);
     }
@@ -90,12 +90,8 @@ static int one_pass(struct brig_session *s, const struct pass_plan *p, struct br
         return r;
     }
     s->cut = false;
-    for (uint32_t i = 0; i < p->count; i++)
-        if (brig_ids_add(&s->cached, p->ids[i]) < 0) {
-            s->cached.n = pos;
-            s->cut = true;
-            return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the list of cached tokens");
-        }
+    memcpy(s->cached.v + pos, p->ids, p->count * sizeof *p->ids); /* there is room for the whole context */
+    s->cached.n += p->count;
     return 0;
 }
 

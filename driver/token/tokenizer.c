@@ -56,19 +56,25 @@ void brig_ids_release(struct brig_ids *ids)
     *ids = (struct brig_ids){0};
 }
 
+int brig_ids_reserve(struct brig_ids *ids, size_t n)
+{
+    if (n <= ids->cap)
+        return 0;
+    uint32_t *v = brig_alloc(n, sizeof *v);
+    if (v == NULL)
+        return -BRIG_ENOMEM;
+    if (ids->n > 0)
+        memcpy(v, ids->v, ids->n * sizeof *v);
+    brig_free(ids->v);
+    ids->v = v;
+    ids->cap = n;
+    return 0;
+}
+
 int brig_ids_add(struct brig_ids *ids, uint32_t id)
 {
-    if (ids->n == ids->cap) {
-        size_t cap = ids->cap < 32 ? 64 : ids->cap * 2;
-        uint32_t *v = brig_alloc(cap, sizeof *v);
-        if (v == NULL)
-            return -BRIG_ENOMEM;
-        if (ids->n > 0)
-            memcpy(v, ids->v, ids->n * sizeof *v);
-        brig_free(ids->v);
-        ids->v = v;
-        ids->cap = cap;
-    }
+    if (ids->n == ids->cap && brig_ids_reserve(ids, ids->cap < 32 ? 64 : ids->cap * 2) < 0)
+        return -BRIG_ENOMEM;
     ids->v[ids->n++] = id;
     return 0;
 }

@@ -22,6 +22,7 @@ struct brig_ids {
 };
 void brig_ids_release(struct brig_ids *ids);
 int brig_ids_add(struct brig_ids *ids, uint32_t id);
+int brig_ids_reserve(struct brig_ids *ids, size_t n); /* room for n in all: adding them allocates nothing */
 
 /* vocab is borrowed and must live longer. pre_override: a row of the pre-tokenizer table or NULL. An unknown
  * kind of model or pre-tokenizer fails with what is known and how --pre overrides. */

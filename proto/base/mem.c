@@ -2,10 +2,15 @@
 #include "proto/base/mem.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "proto/base/size.h"
+
+#define HUGE_PAGE   ((uint64_t)2 << 20)
+#define LARGE_BYTES (2 * HUGE_PAGE)
 
 static atomic_uint_fast64_t n_allocs;
 
@@ -15,9 +20,12 @@ void *brig_alloc(size_t n, size_t size)
     if (!brig_mul_u64(n, size, &bytes) || bytes > SIZE_MAX / 2)
         return NULL;
     bytes = brig_align_up(bytes == 0 ? 1 : bytes, 64);
-    void *p = aligned_alloc(64, bytes);
+    bool large = bytes >= LARGE_BYTES;
+    void *p = aligned_alloc(large ? HUGE_PAGE : 64, bytes);
     if (p == NULL)
         return NULL;
+    if (large) /* tables that are looked up at random: fewer faults now, fewer address misses later */
+        madvise(p, bytes & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
     atomic_fetch_add_explicit(&n_allocs, 1, memory_order_relaxed);
     return memset(p, 0, bytes);
 }

@@ -4,13 +4,13 @@
  * 6-bit ones 2 * 63 * 127 = 16002, so 2 steps fit; two of Q8_0, taken as magnitude times signed activation,
  * at most 2 * 128 * 127 = 32512. Called by brig_panel_matmul.
  */
-#include "shard/kernels/avx2.h"
+#include <string.h>
 
-#include "proto/base/mem.h"
+#include "shard/kernels/vec/blocks.h"
 
 /* A chunk of unpacked weights, shared by all tokens of a tile. */
 struct unpacked {
-    struct brig_avx2_block group[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
+    struct brig_block group[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
 };
 
 static inline __m256i four(const int8_t *q)
@@ -26,7 +26,7 @@ static inline bool is_signed(enum brig_type_id id)
 }
 
 /* The exact sum of one group for 8 rows, offset not yet taken off. */
-static inline __attribute__((always_inline)) __m256i dot(enum brig_type_id id, const __m256i u[8],
+static inline __attribute__((always_inline)) __m256i dot(enum brig_type_id id, const brig_vu u[8],
                                                          const int8_t *q)
 {
     const __m256i ones = _mm256_set1_epi16(1);
@@ -36,10 +36,11 @@ static inline __attribute__((always_inline)) __m256i dot(enum brig_type_id id, c
         for (int i = c; i < c + 4; i++) {
             __m256i x = four(q + 4 * i);
             if (is_signed(id)) {
-                __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(u[i]), _mm256_sign_epi8(x, u[i]));
+                __m256i products =
+                    _mm256_maddubs_epi16(_mm256_abs_epi8((__m256i)u[i]), _mm256_sign_epi8(x, (__m256i)u[i]));
                 isum = _mm256_add_epi32(isum, _mm256_madd_epi16(products, ones));
             } else {
-                sum16 = _mm256_add_epi16(sum16, _mm256_maddubs_epi16(u[i], x));
+                sum16 = _mm256_add_epi16(sum16, _mm256_maddubs_epi16((__m256i)u[i], x));
             }
         }
         if (!is_signed(id))
@@ -49,12 +50,11 @@ static inline __attribute__((always_inline)) __m256i dot(enum brig_type_id id, c
 }
 
 static inline __attribute__((always_inline)) __m256 add_group(enum brig_type_id id,
-                                                              const struct brig_avx2_block *b,
-                                                              const int8_t *q, float dx, const int32_t *sum,
-                                                              __m256 acc)
+                                                              const struct brig_block *b, const int8_t *q,
+                                                              float dx, const int32_t *sum, __m256 acc)
 {
     int32_t xsum = sum[0] + sum[1];
-    __m256i isum = _mm256_sub_epi32(dot(id, b->u, q), _mm256_set1_epi32(brig_avx2_offset(id) * xsum));
+    __m256i isum = _mm256_sub_epi32(dot(id, b->u, q), _mm256_set1_epi32(brig_block_offset(id) * xsum));
     acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(isum), _mm256_mul_ps(b->d, _mm256_set1_ps(dx)), acc);
     if (brig_panel_has_min(id))
         acc = _mm256_fmadd_ps(b->m, _mm256_set1_ps(dx * (float)xsum), acc);
@@ -87,12 +87,11 @@ static inline __attribute__((always_inline)) void chain(enum brig_type_id id, un
                                                         size_t first, unsigned n_tokens, size_t col,
                                                         unsigned n_groups, float *acc)
 {
-    const __m256i offsets = brig_avx2_offsets(p.stride);
     struct unpacked s;
     for (unsigned g = 0; g < n_groups; g++) {
         if (n_tokens == 1)
             fetch(p.ahead + g * block_bytes * 8, block_bytes * 8);
-        brig_avx2_read(id, p.base + g * block_bytes, p.stride, offsets, &s.group[g]);
+        brig_block_read(id, p.base + g * block_bytes, p.stride, &s.group[g]);
     }
     tokens(id, &s, x, first, n_tokens, col, n_groups, acc);
 }
@@ -106,12 +105,12 @@ static inline __attribute__((always_inline)) void chain_k(enum brig_type_id id, 
     struct unpacked s;
     if (n_tokens == 1)
         fetch(p.ahead, block_bytes * 8);
-    brig_avx2_read_k(id, p.base, p.stride, s.group);
+    brig_block_read_k(id, p.base, p.stride, s.group);
     tokens(id, &s, x, first, n_tokens, col, BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP, acc);
 }
 
 /* The exact sum of 16 columns, offset not yet taken off. */
-static inline __attribute__((always_inline)) __m256i dot_16(enum brig_type_id id, const __m256i u[4],
+static inline __attribute__((always_inline)) __m256i dot_16(enum brig_type_id id, const brig_vu u[4],
                                                             const int8_t *q)
 {
     const __m256i ones = _mm256_set1_epi16(1);
@@ -119,13 +118,15 @@ static inline __attribute__((always_inline)) __m256i dot_16(enum brig_type_id id
     for (int c = 0; c < 4; c += 2) {
         __m256i x0 = four(q + 4 * c), x1 = four(q + 4 * c + 4);
         if (is_signed(id)) {
-            __m256i p0 = _mm256_maddubs_epi16(_mm256_abs_epi8(u[c]), _mm256_sign_epi8(x0, u[c]));
-            __m256i p1 = _mm256_maddubs_epi16(_mm256_abs_epi8(u[c + 1]), _mm256_sign_epi8(x1, u[c + 1]));
+            __m256i p0 =
+                _mm256_maddubs_epi16(_mm256_abs_epi8((__m256i)u[c]), _mm256_sign_epi8(x0, (__m256i)u[c]));
+            __m256i p1 = _mm256_maddubs_epi16(_mm256_abs_epi8((__m256i)u[c + 1]),
+                                              _mm256_sign_epi8(x1, (__m256i)u[c + 1]));
             isum = _mm256_add_epi32(isum, _mm256_madd_epi16(p0, ones));
             isum = _mm256_add_epi32(isum, _mm256_madd_epi16(p1, ones));
         } else {
-            __m256i sum16 =
-                _mm256_add_epi16(_mm256_maddubs_epi16(u[c], x0), _mm256_maddubs_epi16(u[c + 1], x1));
+            __m256i sum16 = _mm256_add_epi16(_mm256_maddubs_epi16((__m256i)u[c], x0),
+                                             _mm256_maddubs_epi16((__m256i)u[c + 1], x1));
             isum = _mm256_add_epi32(isum, _mm256_madd_epi16(sum16, ones));
         }
     }
@@ -133,7 +134,7 @@ static inline __attribute__((always_inline)) __m256i dot_16(enum brig_type_id id
 }
 
 static inline __attribute__((always_inline)) void
-tokens_16(enum brig_type_id id, const struct brig_avx2_group16 *s, const struct brig_act *x, size_t first,
+tokens_16(enum brig_type_id id, const struct brig_block16 *s, const struct brig_act *x, size_t first,
           unsigned n_tokens, size_t col, unsigned n_groups, float *acc)
 {
     for (unsigned t = 0; t < n_tokens; t++) {
@@ -143,7 +144,7 @@ tokens_16(enum brig_type_id id, const struct brig_avx2_group16 *s, const struct 
             int32_t xsum = x->sum[at / 16 + g];
             float dx = x->d[at / BRIG_ACT_GROUP + g / 2];
             __m256i isum = _mm256_sub_epi32(dot_16(id, s[g].u, x->q + at + 16 * g),
-                                            _mm256_set1_epi32(brig_avx2_offset(id) * xsum));
+                                            _mm256_set1_epi32(brig_block_offset(id) * xsum));
             a = _mm256_fmadd_ps(_mm256_cvtepi32_ps(isum), _mm256_mul_ps(s[g].d, _mm256_set1_ps(dx)), a);
             if (brig_panel_has_min(id))
                 a = _mm256_fmadd_ps(s[g].m, _mm256_set1_ps(dx * (float)xsum), a);
@@ -156,10 +157,10 @@ tokens_16(enum brig_type_id id, const struct brig_avx2_group16 *s, const struct 
 static void chain_q6_k(struct brig_panel p, const struct brig_act *x, size_t first, unsigned n_tokens,
                        size_t col, float *acc)
 {
-    struct brig_avx2_group16 s[BRIG_PANEL_CHUNK_INT / 16];
+    struct brig_block16 s[BRIG_PANEL_CHUNK_INT / 16];
     if (n_tokens == 1)
         fetch(p.ahead, 210 * 8);
-    brig_avx2_read_q6_k(p.base, p.stride, s);
+    brig_block_read_q6_k(p.base, p.stride, s);
     tokens_16(BRIG_TYPE_Q6_K, s, x, first, n_tokens, col, BRIG_PANEL_CHUNK_INT / 16, acc);
 }
 
@@ -169,12 +170,11 @@ static inline __attribute__((always_inline)) void chain_16(enum brig_type_id id,
                                                            size_t first, unsigned n_tokens, size_t col,
                                                            unsigned n_groups, float *acc)
 {
-    const __m256i offsets = brig_avx2_offsets(p.stride);
-    struct brig_avx2_group16 s[BRIG_PANEL_CHUNK_INT / 16];
+    struct brig_block16 s[BRIG_PANEL_CHUNK_INT / 16];
     if (n_tokens == 1)
         fetch(p.ahead, n_groups * block_bytes * 8);
     for (unsigned g = 0; g < n_groups; g++)
-        brig_avx2_read_16(id, p.base + g * block_bytes, p.stride, offsets, s + 2 * g);
+        brig_block_read_16(id, p.base + g * block_bytes, p.stride, s + 2 * g);
     tokens_16(id, s, x, first, n_tokens, col, 2 * n_groups, acc);
 }
 
@@ -184,12 +184,11 @@ static inline __attribute__((always_inline)) void chain_64(enum brig_type_id id,
                                                            size_t first, unsigned n_tokens, size_t col,
                                                            unsigned n_groups, float *acc)
 {
-    const __m256i offsets = brig_avx2_offsets(p.stride);
     struct unpacked s;
     if (n_tokens == 1)
         fetch(p.ahead, n_groups / 2 * block_bytes * 8);
     for (unsigned g = 0; g < n_groups; g += 2)
-        brig_avx2_read_64(id, p.base + g / 2 * block_bytes, p.stride, offsets, s.group + g);
+        brig_block_read_64(id, p.base + g / 2 * block_bytes, p.stride, s.group + g);
     tokens(id, &s, x, first, n_tokens, col, n_groups, acc);
 }
 

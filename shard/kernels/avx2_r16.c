@@ -2,7 +2,7 @@
  * Interleaved matrices (proto/model/r16.h) with AVX2: a panel is one half of the 16 rows, and a vector of
  * weights one load. Called by brig_panel_matmul. Why nothing passes 16 bits: avx2_int.c.
  */
-#include "shard/kernels/avx2.h"
+#include "shard/kernels/vec/vec.h"
 
 #include "proto/model/r16.h"
 
@@ -107,7 +107,7 @@ static inline __attribute__((always_inline)) void chain(enum brig_type_id id, co
     struct block s[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
     for (unsigned row = 0; row < BRIG_R16_ROWS; row += 8, acc += 8 * n_tokens) {
         for (unsigned g = 0; g < n_groups; g++) {
-            for (unsigned i = 0; n_tokens == 1 && row == 0 && i < bytes_of(id); i += 64)
+            for (unsigned i = 0; row == 0 && i < bytes_of(id); i += 64)
                 _mm_prefetch((const char *)ahead + g * bytes_of(id) + i, _MM_HINT_T1);
             s[g] = read(id, blocks + g * bytes_of(id), row);
         }
@@ -130,44 +130,5 @@ void brig_avx2_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const 
     default:
         chain(BRIG_TYPE_Q8_0_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
-    }
-}
-
-/* As the native types' own dequant: integer times scale, then plus minimum, each rounded. */
-static inline __attribute__((always_inline)) void unpack(enum brig_type_id id, const uint8_t *blocks,
-                                                         unsigned row, unsigned n_cols, __m256 *w)
-{
-    const __m256i zero = _mm256_set1_epi32(offset_of(id));
-    for (unsigned g = 0; g < n_cols / BRIG_R16_COLS; g++) {
-        const struct block b = read(id, blocks + g * bytes_of(id), row);
-        for (unsigned i = 0; i < BRIG_R16_COLS; i++, w++) {
-            /* Signed: a nibble's byte is below 128. */
-            __m256i v = _mm256_srai_epi32(_mm256_slli_epi32(b.u[i / 4], 24 - 8 * (int)(i % 4)), 24);
-            *w = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(v, zero)), b.d);
-            if (brig_panel_has_min(id))
-                *w = _mm256_add_ps(*w, b.m);
-        }
-    }
-}
-
-void brig_avx2_chain_r16_float(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
-                               const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
-                               unsigned n_cols, float *acc)
-{
-    __m256 w[BRIG_PANEL_CHUNK_FLOAT];
-    (void)ahead;
-    for (unsigned row = 0; row < BRIG_R16_ROWS; row += 8, acc += 8 * n_tokens) {
-        switch (id) {
-        case BRIG_TYPE_Q4_0_R16:
-            unpack(BRIG_TYPE_Q4_0_R16, blocks, row, n_cols, w);
-            break;
-        case BRIG_TYPE_Q4_1_R16:
-            unpack(BRIG_TYPE_Q4_1_R16, blocks, row, n_cols, w);
-            break;
-        default:
-            unpack(BRIG_TYPE_Q8_0_R16, blocks, row, n_cols, w);
-            break;
-        }
-        brig_avx2_columns(w, x, first, n_tokens, col, n_cols, acc);
     }
 }

@@ -2,7 +2,7 @@
  * Interleaved matrices (proto/model/r16.h) with AVX-512 VNNI: a vector of weights is one load, so the chains
  * of one token or of eight read the stored blocks themselves. Called by brig_panel_matmul.
  */
-#include "shard/kernels/avx512.h"
+#include "shard/kernels/vec/vec.h"
 
 #include "proto/model/r16.h"
 
@@ -58,7 +58,8 @@ static inline __attribute__((always_inline)) void fetch(const uint8_t *p, unsign
         _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
-/* N tokens, N a constant: their sums stay in registers while the weights pass by. */
+/* N tokens, N a constant: their sums stay in registers while the weights pass by. ahead: NULL when it is
+ * fetched already. */
 static inline __attribute__((always_inline)) void tile(enum brig_type_id id, const int N,
                                                        const uint8_t *blocks, const uint8_t *ahead,
                                                        const struct brig_act *x, size_t token, size_t col,
@@ -72,7 +73,7 @@ static inline __attribute__((always_inline)) void tile(enum brig_type_id id, con
     for (int k = 0; k < N; k++)
         a[k] = _mm512_load_ps(acc + 16 * k);
     for (unsigned g = 0; g < n_groups; g++, q += BRIG_ACT_GROUP, d++, sum += 2) {
-        if (N == 1)
+        if (ahead != NULL)
             fetch(ahead + g * bytes_of(id), bytes_of(id));
         const struct block b = read(id, blocks + g * bytes_of(id));
         __m512i isum[8];
@@ -102,15 +103,18 @@ static inline __attribute__((always_inline)) void tiles(enum brig_type_id id, co
                                                         unsigned n_groups, float *acc)
 {
     unsigned t = 0;
-    if (n_tokens > 1)
-        for (; t + 8 <= n_tokens; t += 8)
-            tile(id, 8, blocks, ahead, x, first + t, col, n_groups, acc + 16 * t);
-    if (t + 4 <= n_tokens) {
-        tile(id, 4, blocks, ahead, x, first + t, col, n_groups, acc + 16 * t);
+    for (; t + 8 <= n_tokens; t += 8)
+        tile(id, 8, blocks, t == 0 ? ahead : NULL, x, first + t, col, n_groups, acc + 16 * t);
+    if ((n_tokens & 4) != 0) {
+        tile(id, 4, blocks, t == 0 ? ahead : NULL, x, first + t, col, n_groups, acc + 16 * t);
         t += 4;
     }
-    for (; t < n_tokens; t++)
-        tile(id, 1, blocks, ahead, x, first + t, col, n_groups, acc + 16 * t);
+    if ((n_tokens & 2) != 0) {
+        tile(id, 2, blocks, t == 0 ? ahead : NULL, x, first + t, col, n_groups, acc + 16 * t);
+        t += 2;
+    }
+    if ((n_tokens & 1) != 0)
+        tile(id, 1, blocks, t == 0 ? ahead : NULL, x, first + t, col, n_groups, acc + 16 * t);
 }
 
 void brig_avx512_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
@@ -129,40 +133,4 @@ void brig_avx512_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, cons
         tiles(BRIG_TYPE_Q8_0_R16, blocks, ahead, x, first, n_tokens, col, n_groups, acc);
         break;
     }
-}
-
-/* As the native types' own dequant: integer times scale, then plus minimum, each rounded. */
-static inline __attribute__((always_inline)) void unpack(enum brig_type_id id, const uint8_t *p,
-                                                         unsigned n_cols, __m512 *w)
-{
-    const __m512i byte = _mm512_set1_epi32(255), zero = _mm512_set1_epi32(offset_of(id));
-    for (unsigned g = 0; g < n_cols / BRIG_R16_COLS; g++, p += bytes_of(id)) {
-        const struct block b = read(id, p);
-        for (unsigned i = 0; i < BRIG_R16_COLS; i++, w++) {
-            __m512i v = _mm512_and_si512(_mm512_srli_epi32(b.u[i / 4], 8 * (i % 4)), byte);
-            *w = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(v, zero)), b.d);
-            if (brig_panel_has_min(id))
-                *w = _mm512_add_ps(*w, b.m);
-        }
-    }
-}
-
-void brig_avx512_chain_r16_float(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
-                                 const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
-                                 unsigned n_cols, float *acc)
-{
-    __m512 w[BRIG_PANEL_CHUNK_FLOAT];
-    (void)ahead;
-    switch (id) {
-    case BRIG_TYPE_Q4_0_R16:
-        unpack(BRIG_TYPE_Q4_0_R16, blocks, n_cols, w);
-        break;
-    case BRIG_TYPE_Q4_1_R16:
-        unpack(BRIG_TYPE_Q4_1_R16, blocks, n_cols, w);
-        break;
-    default:
-        unpack(BRIG_TYPE_Q8_0_R16, blocks, n_cols, w);
-        break;
-    }
-    brig_avx512_columns(w, x, first, n_tokens, col, n_cols, acc);
 }

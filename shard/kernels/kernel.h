@@ -89,8 +89,7 @@ struct brig_kernel {
     /* n f32 to f16, nearest even */
     void (*to_f16)(const float *x, uint32_t n, uint16_t *out);
 
-    /* log(sum(exp(x[i] - max))) + max over n logits: per 4,096 entries 16 interleaved chains, then the tree.
-     */
+    /* log(sum(exp(x[i] - max))) + max, 16 interleaved chains; 1 <= n <= BRIG_LSE_BLOCK. */
     float (*log_sum_exp)(const float *x, uint32_t n);
 };
 

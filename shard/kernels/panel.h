@@ -10,7 +10,6 @@
 #include "shard/kernels/kernel.h"
 
 enum {
-    BRIG_PANEL_TOKENS = 32,       /* rows of x that share one unpacking of the weights */
     BRIG_PANEL_CHUNK_INT = 256,   /* columns given to a chain at a time, integer product */
     BRIG_PANEL_CHUNK_FLOAT = 128, /* and float product */
     BRIG_PANEL_BLOCK_MAX = 256    /* columns of the largest stored block */
@@ -49,7 +48,8 @@ struct brig_panel_ops {
     unsigned rows; /* of a panel: divides BRIG_PANEL_ROWS */
     brig_panel_chain_fn integer, floats;
     brig_panel_packed_fn packed;
-    brig_panel_r16_fn r16_integer, r16_floats; /* NULL: such matrices go through the scalar kernel */
+    brig_panel_r16_fn r16_integer, r16_floats;         /* NULL: such matrices go through the scalar kernel */
+    void (*add)(float *x, const float *y, uint32_t n); /* as in kernel.h; n is a multiple of `rows` */
 };
 
 /* The matmul of kernel.h. */

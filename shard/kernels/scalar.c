@@ -166,30 +166,14 @@ void brig_scalar_to_f16(const float *x, uint32_t n, uint16_t *out)
         out[i] = brig_f32_to_f16(x[i]);
 }
 
-/* The tree over blocks [first, first + n) of the vocabulary. */
-static float lse_tree(const float *x, uint32_t n, float top, uint32_t first, uint32_t n_blocks)
-{
-    if (n_blocks > 1) {
-        uint32_t left = n_blocks / 2 + n_blocks % 2;
-        float a = lse_tree(x, n, top, first, left);
-        return a + lse_tree(x, n, top, first + left, n_blocks - left);
-    }
-    float chain[BRIG_CHAINS] = {0};
-    uint32_t begin = first * BRIG_LSE_BLOCK;
-    for (uint32_t i = begin; i < n && i - begin < BRIG_LSE_BLOCK; i++)
-        chain[i % BRIG_CHAINS] = chain[i % BRIG_CHAINS] + brig_expf(x[i] - top);
-    return brig_tree_sum(chain, BRIG_CHAINS);
-}
-
 float brig_scalar_log_sum_exp(const float *x, uint32_t n)
 {
-    float top = -INFINITY;
+    float top = -INFINITY, chain[BRIG_CHAINS] = {0};
     for (uint32_t i = 0; i < n; i++)
         top = x[i] > top ? x[i] : top;
-    if (n == 0)
-        return top;
-    uint32_t n_blocks = n / BRIG_LSE_BLOCK + (n % BRIG_LSE_BLOCK != 0);
-    return brig_logf(lse_tree(x, n, top, 0, n_blocks)) + top;
+    for (uint32_t i = 0; i < n; i++)
+        chain[i % BRIG_CHAINS] = chain[i % BRIG_CHAINS] + brig_expf(x[i] - top);
+    return brig_logf(brig_tree_sum(chain, BRIG_CHAINS)) + top;
 }
 
 static bool always(void)

@@ -5,8 +5,8 @@
 
 #include "shard/kernels/kernel.h"
 
-#define BRIG_CHAINS         16u   /* interleaved chains of norm sums, scores and log-sum-exp */
-#define BRIG_ATTN_BLOCK_POS 64u   /* positions whose weighted sums are added up before joining the total */
+#define BRIG_CHAINS         16u /* interleaved chains of norm sums, scores and log-sum-exp */
+#define BRIG_ATTN_BLOCK_POS 64u /* positions whose weighted sums are added up before joining the total */
 
 /* gelu(x) = x / (1 + exp(-x * (A + B x^2))): A = 2 sqrt(2 / pi), B = 0.044715 A. */
 #define BRIG_GELU_A 0x1.988454p+0f

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "proto/model/type.h"
-#include "tests/unit/kernels_util.h"
+#include "tests/unit/random_util.h"
 
 /* Where a block keeps the f16 that scales it, and the one that scales its minimums (or -1). */
 static inline void block_scales_at(const struct brig_type *type, int *scale, int *min)

@@ -1,5 +1,4 @@
-/* Shared by the tests of shard/kernels: repeatable numbers, buffers that end where a page ends, bit compare.
- */
+/* Shared by the tests of shard/kernels: buffers that end where a page ends, bit compare. */
 #ifndef BRIG_TESTS_UNIT_KERNELS_UTIL_H
 #define BRIG_TESTS_UNIT_KERNELS_UTIL_H
 
@@ -13,34 +12,7 @@
 
 #include <cmocka.h>
 
-#include "proto/base/half.h"
-
-static uint64_t random_state = 88172645463325252ull;
-
-static inline uint32_t random_u32(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 16);
-}
-
-static inline uint32_t random_below(uint32_t n)
-{
-    return random_u32() % n;
-}
-
-/* In (-1, 1). */
-static inline float random_f32(void)
-{
-    return (float)(int32_t)random_u32() * 0x1p-31f;
-}
-
-/* Any bits: infinities, NaNs and subnormals included. */
-static inline float random_bits(void)
-{
-    return brig_bits_to_f32(random_u32());
-}
+#include "tests/unit/random_util.h"
 
 /* n bytes whose end is the end of a readable page; the page after it faults. */
 struct edge {

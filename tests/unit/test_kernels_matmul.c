@@ -3,6 +3,7 @@
  * scalar one bit for bit. Weights and activations end where a page ends, and the next page faults.
  */
 #include "tests/unit/blocks_util.h"
+#include "tests/unit/kernels_util.h"
 
 #include <math.h>
 
@@ -278,7 +279,10 @@ static void rows_equal_scalar(void **state)
                                 : 32 * (1 + random_below(random_below(5) == 0 ? 66 : 20));
             cols = (cols + type->block_elems - 1) / type->block_elems * type->block_elems;
             uint32_t form = random_below(16);
-            uint32_t n_rows = form < 4 ? 1 : form == 4 ? 32 + random_below(10) : 1 + random_below(20);
+            uint32_t n_rows = form < 4    ? 1
+                              : form == 4 ? 32 + random_below(10)
+                              : form == 5 ? 60 + random_below(100) /* more than one tile */
+                                          : 1 + random_below(20);
             enum content content = n / BRIG_TYPE_COUNT % 4 == 1   ? ANY_BITS
                                    : n / BRIG_TYPE_COUNT % 4 == 2 ? EXTREME
                                                                   : SANE;

@@ -265,7 +265,7 @@ static void exp_equal(void **state)
 static void log_sum_exp_right_and_equal(void **state)
 {
     (void)state;
-    const uint32_t lengths[] = {1, 2, 15, 16, 17, 33, 4095, 4096, 4097, 8192, 12289, 49152, 50257};
+    const uint32_t lengths[] = {1, 2, 15, 16, 17, 33, 64, 127, 517, 2049, 4095, 4096};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         uint32_t n = lengths[i];
         struct edge x = edge_new(n * sizeof(float));

@@ -388,6 +388,20 @@ static void test_tensors(void **state)
     refuse(k, "blk.1.ffn_norm.weight", "must be F32, F16 or BF16");
 }
 
+static void test_interleaved(void **state)
+{
+    (void)state;
+    struct maker_tensor *t;
+    struct maker *k = with("blk.1.ffn_up.weight", &t);
+    t->type = 1201;
+    t->dims[1] = 72;
+    refuse(k, "blk.1.ffn_up.weight", "has 72 rows, Q4_0_R16 needs a multiple of 16");
+    k = with("token_embd.weight", &t);
+    t->type = 1200;
+    t->dims[1] = 16;
+    refuse(k, "token_embd.weight", "single rows are read from it");
+}
+
 static void test_unknown_tensors(void **state)
 {
     (void)state;
@@ -569,6 +583,7 @@ int main(void)
         cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_tensor_missing_or_misshapen),
         cmocka_unit_test(test_vocab),
+        cmocka_unit_test(test_interleaved),
         cmocka_unit_test(test_unknown_tensors),
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_flips),

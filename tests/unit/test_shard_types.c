@@ -6,6 +6,7 @@
 
 #include "proto/base/size.h"
 #include "tests/unit/blocks_util.h"
+#include "tests/unit/kernels_util.h"
 #include "tests/unit/gguf_maker.h"
 
 enum {
