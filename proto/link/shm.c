@@ -42,6 +42,7 @@ struct brig_rx {
     struct brig_bell *bell; /* own, or the ring's */
     struct brig_ring ring;
     uint32_t ring_pipe;     /* the connection that the ring belongs to, 0: there is none */
+    uint32_t cut;           /* a connection that is to be ended, 0: none */
     uint64_t ring_ended_ns; /* since when that connection has ended, 0: it lives */
     nng_msg *held;          /* came by NNG and was not taken yet */
     uint64_t max_bytes;
@@ -191,10 +192,10 @@ static void drop_ring(struct brig_rx *rx)
     brig_ring_release(&rx->ring);
 }
 
+/* The connection that the ring belonged to is ended by who holds no lock: its number is left in rx->cut. */
 static int scribbled(struct brig_rx *rx, struct brig_fail *fail)
 {
-    nng_pipe p = {.id = rx->ring_pipe};
-    nng_pipe_close(p);
+    rx->cut = rx->ring_pipe;
     drop_ring(rx);
     return brig_fail_set(fail, BRIG_EPROTO, "%s: the peer has written nonsense into the shared memory",
                          rx->url);
@@ -264,7 +265,11 @@ static int receive(struct brig_rx *rx, struct brig_msg **ret, uint64_t until_ns,
         uint32_t seen = brig_bell_look(bell);
         int r = look(rx, ret, &again, fail);
         bool moved = bell != rx->bell;
+        nng_pipe cut = {.id = rx->cut};
+        rx->cut = 0;
         pthread_mutex_unlock(&rx->lock);
+        if (cut.id != 0)
+            nng_pipe_close(cut);
         if (again)
             nng_recv_aio(rx->sock, rx->aio);
         if (r < 0 || *ret != NULL)

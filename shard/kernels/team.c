@@ -17,8 +17,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "proto/base/clock.h"
 #include "proto/base/mem.h"
 #include "shard/kernels/cpus.h"
+#include "shard/kernels/crowd.h"
 
 enum { SPIN_PAUSES = 1000, THREADS_MAX = 4096 };
 
@@ -26,6 +28,8 @@ struct worker {
     struct brig_team *team;
     unsigned thread;
     pthread_t id;
+    atomic_int tid;     /* the kernel's number; 0: not known yet */
+    uint64_t waited_ns; /* for a CPU, at the end of the last window */
 };
 
 struct brig_team {
@@ -33,6 +37,9 @@ struct brig_team {
     unsigned n_started; /* workers that exist: thread numbers 1..n_started */
     unsigned spin_pauses;
     struct worker *workers;
+
+    struct brig_crowd crowd; /* the caller's, as what follows */
+    uint64_t window_ns;      /* when the present window began */
 
     _Alignas(64) _Atomic uint64_t ticket; /* run number << 32 | next piece */
     _Atomic(brig_team_fn) fn;
@@ -44,6 +51,7 @@ struct brig_team {
 
     _Alignas(64) _Atomic uint32_t call; /* goes up by one for each run; the workers' futex */
     _Atomic uint32_t n_asleep;
+    _Atomic uint32_t limit; /* threads from this number on stay out; their futex */
     atomic_bool resting, stop;
 
     _Alignas(64) atomic_uint_fast64_t progress;
@@ -108,14 +116,28 @@ static void await_call(struct brig_team *t, uint32_t seen)
     atomic_fetch_sub(&t->n_asleep, 1);
 }
 
+/* Sleep while this thread is one too many; false when it works. */
+static bool stay_out(struct brig_team *t, unsigned thread)
+{
+    uint32_t limit = atomic_load(&t->limit);
+    if (thread < limit)
+        return false;
+    futex_wait(&t->limit, limit);
+    return true;
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *w = arg;
     struct brig_team *t = w->team;
+    atomic_store(&w->tid, (int)syscall(SYS_gettid));
     for (uint32_t seen = 0; !atomic_load(&t->stop);) {
+        if (stay_out(t, w->thread))
+            continue;
         await_call(t, seen);
         seen = atomic_load(&t->call);
-        work(t, w->thread);
+        if (w->thread < atomic_load(&t->limit))
+            work(t, w->thread);
     }
     return NULL;
 }
@@ -156,6 +178,8 @@ int brig_team_new(struct brig_team **ret, unsigned n_threads, struct brig_fail *
         return brig_fail_set(fail, BRIG_ENOMEM, "no memory for a team of %u threads", n_threads);
     }
     t->n_threads = n_threads;
+    t->limit = n_threads;
+    t->crowd = (struct brig_crowd){.n_threads = n_threads, .limit = n_threads};
     /* More threads than CPUs: spinning would only keep the others from running. */
     t->spin_pauses = n_threads <= brig_team_default_threads() ? SPIN_PAUSES : 0;
     int rc = start_workers(t, fail);
@@ -172,6 +196,7 @@ void brig_team_free(struct brig_team *t)
     if (t == NULL)
         return;
     atomic_store(&t->stop, true);
+    brig_team_limit(t, t->n_threads);
     atomic_fetch_add(&t->call, 1);
     futex_wake(&t->call, INT_MAX);
     for (unsigned i = 1; i <= t->n_started; i++)
@@ -203,9 +228,51 @@ static void await_done(struct brig_team *t, uint32_t n_pieces)
     atomic_store(&t->caller_waits, false);
 }
 
+void brig_team_limit(struct brig_team *t, unsigned limit)
+{
+    uint32_t before = atomic_exchange(&t->limit, limit);
+    if (before < limit)
+        futex_wake(&t->limit, INT_MAX);
+}
+
+/* The end of a window: how long the working threads have waited for a CPU in it, at most and at least. */
+static void look_at_waits(struct brig_team *t, uint64_t *most_ns, uint64_t *least_ns)
+{
+    *most_ns = 0;
+    *least_ns = UINT64_MAX;
+    for (unsigned i = 0; i < t->n_threads; i++) {
+        struct worker *w = &t->workers[i];
+        int tid = i == 0 ? (int)syscall(SYS_gettid) : atomic_load(&w->tid);
+        uint64_t before = w->waited_ns;
+        if (tid == 0 || !brig_crowd_waited(tid, &w->waited_ns) || i >= t->crowd.limit)
+            continue;
+        uint64_t waited = w->waited_ns - before;
+        *most_ns = waited > *most_ns ? waited : *most_ns;
+        *least_ns = waited < *least_ns ? waited : *least_ns;
+    }
+}
+
+/* Now and then, by the caller: are there too many of us? */
+static void look_around(struct brig_team *t)
+{
+    uint64_t now = brig_clock_ns(), window = now - t->window_ns;
+    if (window < BRIG_CROWD_WINDOW_NS)
+        return;
+    uint64_t most, least;
+    look_at_waits(t, &most, &least);
+    if (t->window_ns != 0) {
+        unsigned before = t->crowd.limit;
+        if (brig_crowd_step(&t->crowd, now, window, most, least) != before)
+            brig_team_limit(t, t->crowd.limit);
+    }
+    t->window_ns = now;
+}
+
 void brig_team_run(struct brig_team *t, uint32_t n_pieces, brig_team_fn fn, void *ctx)
 {
-    if (t->n_threads == 1 || n_pieces <= 1) {
+    if (t->n_threads > 1)
+        look_around(t);
+    if (n_pieces <= 1 || atomic_load(&t->limit) <= 1) {
         for (uint32_t piece = 0; piece < n_pieces; piece++) {
             fn(ctx, 0, piece);
             atomic_fetch_add(&t->progress, 1);

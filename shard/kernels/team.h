@@ -25,6 +25,10 @@ unsigned brig_team_threads(const struct brig_team *t);
 void brig_team_run(struct brig_team *t, uint32_t n_pieces, brig_team_fn fn, void *ctx);
 atomic_uint_fast64_t *brig_team_progress(struct brig_team *t);
 
+/* So many threads work from here on, the caller among them; the others sleep. The team itself calls it as
+ * neighbours come and go (crowd.h). Between runs only. */
+void brig_team_limit(struct brig_team *t, unsigned limit);
+
 /* No work is expected soon (the frame has been sent on): threads that still spin go to sleep at once and
  * leave their CPUs to the next shard. The next run wakes them. */
 void brig_team_rest(struct brig_team *t);

@@ -10,6 +10,7 @@
 
 #include "proto/base/mem.h"
 #include "shard/kernels/cpus.h"
+#include "shard/kernels/crowd.h"
 #include "shard/kernels/team.h"
 
 enum { PIECES_MAX = 1000 };
@@ -57,6 +58,8 @@ static void check_runs(unsigned n_threads, unsigned n_runs)
         r->n_pieces = i % 50 == 0 ? PIECES_MAX : i % 7;
         if (i % 13 == 0)
             brig_team_rest(t);
+        if (i % 17 == 0) /* some stay out, and come back */
+            brig_team_limit(t, 1 + i % n_threads);
         brig_team_run(t, r->n_pieces, i % 3 == 0 ? piece_other : piece_done, r);
         total += r->n_pieces;
         assert_true(atomic_load(brig_team_progress(t)) == total);
@@ -252,13 +255,93 @@ static void affinity(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+/* ---- how many threads work beside neighbours ---- */
+
+#define MS 1000000ull
+#define W  BRIG_CROWD_WINDOW_NS
+
+/* n windows in which the threads waited so many hundredths of the time, at most and at least. */
+static unsigned windows(struct brig_crowd *c, uint64_t *now, unsigned n, unsigned most, unsigned least)
+{
+    for (; n > 0; n--) {
+        *now += W;
+        brig_crowd_step(c, *now, W, W * most / 100, W * least / 100);
+    }
+    return c->limit;
+}
+
+static void one_neighbour(void **state)
+{
+    struct brig_crowd c = {.n_threads = 2, .limit = 2};
+    uint64_t now = 1000 * MS;
+    (void)state;
+    assert_int_equal(windows(&c, &now, 1000, 3, 0), 2); /* wake-ups, and a neighbour of low priority */
+    assert_int_equal(windows(&c, &now, 1, 50, 1), 1);
+    assert_int_equal(windows(&c, &now, 1, 50, 50), 1); /* the kernel has not spread them yet */
+    unsigned out = 0, total = 0;
+    for (; total < 1000; total++) /* it stays: one of two that work is taken off, one alone is not */
+        out += windows(&c, &now, 1, c.limit == 1 ? 1 : 50, 1) == 1;
+    assert_true(out > 900);                                                 /* tried again, but seldom */
+    for (total = 0; total < 60 && windows(&c, &now, 1, 1, 1) != 2; total++) /* it has gone */
+        ;
+    assert_true(total < 60);
+    assert_int_equal(windows(&c, &now, 1000, 2, 0), 2);
+}
+
+static void more_neighbours_than_cpus(void **state)
+{
+    struct brig_crowd c = {.n_threads = 2, .limit = 2};
+    uint64_t now = 1000 * MS;
+    unsigned all = 0;
+    (void)state;
+    assert_int_equal(windows(&c, &now, 100, 50, 40), 2); /* all wait: fewer would not help */
+    assert_int_equal(windows(&c, &now, 1, 50, 1), 1);    /* it looks as if; but then one alone waits too */
+    for (unsigned i = 0; i < 1000; i++) {
+        unsigned least = c.limit == 1 ? 50 : 1;
+        all += windows(&c, &now, 1, 50, least) == 2;
+    }
+    assert_true(all > 900);
+}
+
+static void large_teams(void **state)
+{
+    struct brig_crowd c = {.n_threads = 8, .limit = 8};
+    uint64_t now = 1000 * MS;
+    (void)state;
+    for (unsigned i = 0; i < 30; i++) /* three neighbours */
+        windows(&c, &now, 1, c.limit > 5 ? 50 : 1, 0);
+    assert_in_range(c.limit, 5, 6);
+    assert_int_equal(windows(&c, &now, 300, 1, 0), 8); /* they have gone */
+    struct brig_crowd one = {.n_threads = 1, .limit = 1};
+    assert_int_equal(windows(&one, &now, 100, 50, 50), 1);
+}
+
+static void the_kernel_counts(void **state)
+{
+    uint64_t ns = 0, later = 0;
+    (void)state;
+    assert_false(brig_crowd_waited(-1, &ns));
+    if (!brig_crowd_waited(getpid(), &ns)) {
+        print_message("skipped: this kernel does not count how long threads wait\n");
+        skip();
+    }
+    assert_true(brig_crowd_waited(getpid(), &later) && later >= ns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_piece_once),   cmocka_unit_test(workers_take_part),
-        cmocka_unit_test(idle_costs_nothing), cmocka_unit_test(workers_block_signals),
-        cmocka_unit_test(bad_counts),         cmocka_unit_test(cgroup_quota),
+        cmocka_unit_test(every_piece_once),
+        cmocka_unit_test(workers_take_part),
+        cmocka_unit_test(idle_costs_nothing),
+        cmocka_unit_test(workers_block_signals),
+        cmocka_unit_test(bad_counts),
+        cmocka_unit_test(cgroup_quota),
         cmocka_unit_test(affinity),
+        cmocka_unit_test(one_neighbour),
+        cmocka_unit_test(more_neighbours_than_cpus),
+        cmocka_unit_test(large_teams),
+        cmocka_unit_test(the_kernel_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
