@@ -274,8 +274,8 @@ static void hash_ties(const struct brig_kernel *k)
 
 static void hash_log_sum_exp(const struct brig_kernel *k)
 {
-    static float v[20000];
-    const uint32_t lengths[] = {1, 3, 16, 21, 4095, 4096, 4100, 12289, 20000};
+    static float v[BRIG_LSE_BLOCK];
+    const uint32_t lengths[] = {1, 3, 16, 21, 33, 1000, 4095, BRIG_LSE_BLOCK};
     section();
     for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         for (uint32_t j = 0; j < lengths[i]; j++)
