@@ -126,8 +126,8 @@ BRIGADE_MODELS ?= models
 MODEL := $(BRIGADE_MODELS)/SmolLM2-135M-Instruct.Q4_1.gguf
 
 .PHONY: deps
-deps: ## install the Debian packages that are missing (root or sudo)
-	@sh configs/install-deps.sh configs/debian-packages.txt
+deps: ## install the Debian packages that are missing (root or sudo), those of the tests too
+	@sh configs/install-deps.sh configs/debian-packages.txt $(if $(UNTIL),'$(UNTIL)')
 
 .PHONY: model
 model: ## download the model of the demo into models/ (BRIGADE_MODELS=folder for another place)
@@ -139,7 +139,7 @@ model-gemma: ## download Gemma 3 270M, which some tests run, into models/ (Googl
 
 .PHONY: demo
 demo: ## packages, build, model, and an answer from a real model in shard processes
-	@$(STEP) deps
+	@$(STEP) deps UNTIL='to test'
 	@echo 'building'
 	@$(STEP) -s -j$(JOBS) all
 	@sh configs/demo.sh '$(BRIGADE_MODELS)' '$(B)/brigade' '$(STEP) model'

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Install the Debian packages of a list that are missing: install-deps.sh LIST (lines; # begins a comment).
+# Install the Debian packages of a list that are missing: install-deps.sh LIST [HEADING] (lines; # begins a comment).
+# With a heading, only what stands before the line "# HEADING".
 # Does nothing when all are there; asks the archive only when something is missing.
 set -eu
 
 list=$1
-wanted=$(sed 's/#.*//' "$list" | xargs)
+wanted=$(sed -e "/^# ${2:-.*no heading.*}\$/,\$d" -e 's/#.*//' "$list" | xargs)
 
 if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
     echo "deps: this is no Debian; install what these packages hold by its own means: $wanted" >&2

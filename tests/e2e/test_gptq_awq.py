@@ -179,7 +179,7 @@ TENSORS = [
     ("awq4", replaced(".qzeros", lambda d, s, b: ("F32", s, b)), (Q + ".qzeros", "F32", "I32")),
     ("gptq8_act", lambda t: t.update({"model.embed_tokens" + s: t["lm_head" + s] for s in
                                       (".qweight", ".qzeros", ".scales", ".g_idx")}) or
-     t.pop("model.embed_tokens.weight"), ("embed_tokens", "must be F32")),
+     t.pop("model.embed_tokens.weight"), ("embed_tokens", "single rows are read")),
 ]
 
 
