@@ -21,7 +21,9 @@ void *brig_alloc(size_t n, size_t size)
         return NULL;
     bytes = brig_align_up(bytes == 0 ? 1 : bytes, 64);
     bool large = bytes >= LARGE_BYTES;
-    void *p = aligned_alloc(large ? HUGE_PAGE : 64, bytes);
+    uint64_t align = large ? HUGE_PAGE : 64;
+    void *p =
+        aligned_alloc(align, brig_align_up(bytes, align)); /* what lies after `bytes` is never touched */
     if (p == NULL)
         return NULL;
     if (large) /* tables that are looked up at random: fewer faults now, fewer address misses later */
