@@ -26,7 +26,7 @@ fetch_models() {
     done
 }
 
-fuzz_seconds=20
+fuzz_seconds=10
 export BRIGADE_DEPTH=$depth
 if [ "$depth" = full ]; then
     fuzz_seconds=120
