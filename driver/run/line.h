@@ -17,6 +17,8 @@
 
 struct brig_line;
 
+#define BRIG_LINE_PSS_EVERY 64u
+
 struct brig_line_opts {
     const struct brig_model *model;
     const struct brig_mode *mode; /* with chain: must keep */
@@ -30,9 +32,11 @@ struct brig_line_opts {
     uint32_t timeout_ms; /* without progress */
     const char *chain;   /* comma-separated control URLs, or NULL to launch */
     bool insecure;
-    bool star;                /* each stage gives its rows back to the driver, also when all are kept */
-    bool pss;                 /* ask each stage for its PSS in each frame */
-    struct brig_trace *trace; /* or NULL */
+    bool star; /* each stage gives its rows back to the driver, also when all are kept */
+    /* Ask each stage for its PSS: in each frame where processes do not live longer, else in the first and
+     * each BRIG_LINE_PSS_EVERY-th. */
+    bool pss;
+    struct brig_trace *trace;            /* or NULL */
     const volatile sig_atomic_t *cancel; /* nonzero: give up soon with -BRIG_ECANCELLED; or NULL */
 };
 

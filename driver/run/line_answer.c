@@ -173,7 +173,7 @@ void brig_line_account(struct brig_line *l, struct brig_msg *m, uint64_t end_ns)
         l->pss_now[i] = t.pss_bytes;
         work += t.compute_ns;
     }
-    if (l->opts.pss) {
+    if ((l->now->frame.flags & BRIG_FRAME_PSS) != 0) {
         uint64_t sum = alive_pss(l, l->pss_now, brig_pss_bytes());
         l->pss_peak_bytes = sum > l->pss_peak_bytes ? sum : l->pss_peak_bytes;
     }

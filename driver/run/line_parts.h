@@ -44,6 +44,7 @@ struct brig_line {
     char numeric_class[BRIG_CLASS_MAX];
     uint64_t proven_ns, pss_peak_bytes;
     uint64_t *pss_now; /* [n_stages] of the newest frame */
+    uint64_t n_passes; /* with rows, counted while memory is asked for */
     struct brig_samples hops;
     struct brig_frame got; /* just received. Large: kept off the stack */
     /* Frames under way, oldest at `oldest`: answers come in the order of the frames. */

@@ -8,6 +8,15 @@
 
 #include "proto/base/clock.h"
 
+/* A process that lives grows slowly, by its cache, and reading its memory's size means a walk over all of its
+ * pages: milliseconds. So it is asked in the first frame and then now and then. */
+static bool asks_memory(struct brig_line *l, const struct brig_pass *pass)
+{
+    if (!l->opts.pss || !l->opts.mode->keeps)
+        return l->opts.pss;
+    return pass->n_runs > 0 && l->n_passes++ % BRIG_LINE_PSS_EVERY == 0;
+}
+
 static int make_message(struct brig_line *l, const struct brig_pass *pass, struct brig_flight *to,
                         struct brig_msg **ret, struct brig_fail *fail)
 {
@@ -20,7 +29,7 @@ static int make_message(struct brig_line *l, const struct brig_pass *pass, struc
     f->frame_id = ++l->frame_id;
     f->stage = 0;
     f->n_stages = l->n_stages;
-    f->flags = (l->opts.pss ? BRIG_FRAME_PSS : 0) | (pass->normed ? BRIG_FRAME_NORMED : 0);
+    f->flags = (asks_memory(l, pass) ? BRIG_FRAME_PSS : 0) | (pass->normed ? BRIG_FRAME_NORMED : 0);
     f->dtype = pass->n_runs > 0 ? BRIG_DTYPE_HIDDEN : BRIG_DTYPE_NONE;
     f->cols = pass->n_runs > 0 ? l->opts.model->desc.hidden : 0;
     f->top = pass->top;
