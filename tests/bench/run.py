@@ -27,16 +27,22 @@ def ask(command):
     return r.stdout
 
 
-def brigade(a, model):
+def brigade_once(a, model, p, n):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "bench.json")
-        ask([a.brigade, "bench", model, "-q", "--modes", "warm", "--shards", a.shards, "-p", str(a.p), "-n", str(a.n),
+        ask([a.brigade, "bench", model, "-q", "--modes", "warm", "--shards", a.shards, "-p", str(p), "-n", str(n),
              "--repeat", "1", "--json", out] + (["-t", str(a.threads)] if a.threads else []))
         with open(out) as f:
             r = json.load(f)
-    row = r["rows"][0]
-    return {"prefill": row["prefill_tok_s"], "decode": row["decode_tok_s"], "bytes": row["bytes_per_token"],
-            "probe": r["probe_bytes_s"]}
+    return r["rows"][0], r["probe_bytes_s"]
+
+
+def brigade(a, model):
+    """As llama-bench: the prompt alone, then tokens after next to nothing."""
+    prompt, _ = brigade_once(a, model, a.p, 2)
+    tokens, probe = brigade_once(a, model, 1, a.n)
+    return {"prefill": prompt["prefill_tok_s"], "decode": tokens["decode_tok_s"], "bytes": tokens["bytes_per_token"],
+            "probe": probe}
 
 
 def llama(a, model, flash):
