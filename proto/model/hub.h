@@ -4,17 +4,30 @@
  * each model_type (hub_archs.c) says how it is spelled. Private to this room.
  *
  * Keys beside those that GGUF has:
- *   brigade.hub_layout            true: rows of queries and keys lie in the hub's order (they turn by
- * halves), and norms are stored without the 1 that gemma3 adds brigade.layer_types           one letter a
- * layer, 'w': sliding window, 'g': the whole context; absent: all layers use <arch>.attention.sliding_window
- * when that is there brigade.dense_layers          one digit a layer of a mixture of experts, '1': dense;
- * absent: none is brigade.attn_scale            scores are multiplied by it; absent: head size ^ -0.5
- *   brigade.clip_qkv              queries, keys and values are cut to [-it, it]; absent: they are not
- *   brigade.norm_topk_prob        routing weights are divided by their sum
- *   brigade.rope.attention_factor cosines and sines are multiplied by exactly it (yarn, longrope); absent:
- * what the kind of scaling says by itself brigade.rope.low_freq_factor, brigade.rope.high_freq_factor      of
- * <arch>.rope.scaling.type "llama3" brigade.rope.short_factor, brigade.rope.long_factor              f32
- * arrays of "longrope"
+ *
+ * - brigade.hub_layout: true when rows of queries and keys lie in the hub's order (they turn by halves) and
+ *   norms are stored without the 1 that gemma3 adds.
+ *
+ * - brigade.layer_types: one letter a layer, 'w': sliding window, 'g': the whole context. Absent: all layers
+ *   use <arch>.attention.sliding_window when that is there.
+ *
+ * - brigade.dense_layers: one digit a layer of a mixture of experts, '1': dense. Absent: none is.
+ *
+ * - brigade.attn_scale: scores are multiplied by it. Absent: head size ^ -0.5.
+ *
+ * - brigade.clip_qkv: queries, keys and values are cut to [-it, it]. Absent: they are not.
+ *
+ * - brigade.norm_topk_prob: routing weights are divided by their sum.
+ *
+ * - brigade.rope.attention_factor: cosines and sines are multiplied by exactly it (yarn, longrope). Absent:
+ *   what the kind of scaling says by itself.
+ *
+ * - brigade.rope.low_freq_factor, brigade.rope.high_freq_factor: of <arch>.rope.scaling.type "llama3".
+ *
+ * - brigade.rope.yarn_truncate: false when the ends of YaRN's ramp are not rounded to whole pairs. Absent:
+ *   they are.
+ *
+ * - brigade.rope.short_factor, brigade.rope.long_factor: f32 arrays of "longrope".
  */
 #ifndef BRIG_PROTO_MODEL_HUB_H
 #define BRIG_PROTO_MODEL_HUB_H
