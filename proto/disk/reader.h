@@ -37,7 +37,7 @@ struct brig_reader_opts {
 struct brig_extent {
     const struct brig_disk_file *file; /* borrowed until wait has returned the extent */
     uint64_t offset, bytes; /* what to read. offset < file->bytes; the end may lie behind the file's, then
-                               the buffer's tail is left as it was. Multiples of file->align */
+                               what follows in the buffer is undefined. Multiples of file->align */
     void *buf;              /* [bytes], at a multiple of file->buf_align; the reader's until wait has
                                returned the extent */
     uint64_t tag;           /* the caller's, comes back from wait */
