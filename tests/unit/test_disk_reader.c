@@ -5,8 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #include "proto/base/clock.h"
 #include "proto/disk/parts.h"
@@ -475,13 +481,59 @@ static void refusals(void **state)
     assert_int_equal(brig_reader_close(r, LONG), 0);
 }
 
+/* In a process of its own: io_uring_setup answers with this error from now on. */
+static int child_without_uring(int error)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {.len = sizeof code / sizeof *code, .filter = code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        return 77;
+    struct brig_reader *r = NULL;
+    struct brig_reader_opts o = {.how = brig_reader_ops_by_name("uring")};
+    if (brig_reader_open(&r, &o, &why) != -BRIG_EUNSUPPORTED || strstr(why.text, strerror(error)) == NULL)
+        return 1;
+    o.how = NULL;
+    if (brig_reader_open(&r, &o, &why) != 0 || strcmp(brig_reader_name(r), "threads") != 0)
+        return 2;
+    const char *note = brig_reader_note(r);
+    if (note == NULL || strstr(note, "io_uring is refused") == NULL || strstr(note, strerror(error)) == NULL)
+        return 3;
+    return brig_reader_close(r, LONG) == 0 ? 0 : 4;
+}
+
+/* Where a filter, a setting or an old kernel refuses io_uring, threads read, and the reason is there to be
+ * said. */
+static void without_uring(void **state)
+{
+    (void)state;
+    static const int errors[] = {EPERM, ENOSYS, ENOMEM};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        int status = 0;
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+            _exit(child_without_uring(errors[i]));
+        assert_true(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        if (WEXITSTATUS(status) == 77)
+            print_message("skipped: no filter of system calls here\n");
+        else
+            assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes),     cmocka_unit_test(unaligned),   cmocka_unit_test(queue),
         cmocka_unit_test(truncated), cmocka_unit_test(refused),     cmocka_unit_test(closing),
         cmocka_unit_test(order),     cmocka_unit_test(short_reads), cmocka_unit_test(bad_sector),
-        cmocka_unit_test(dead_disk), cmocka_unit_test(refusals),
+        cmocka_unit_test(dead_disk), cmocka_unit_test(refusals),    cmocka_unit_test(without_uring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
