@@ -429,7 +429,9 @@ bool brig_reader_stops(struct brig_reader *r)
  * file was cut. Under the lock. */
 static void give_up(struct brig_reader *r, struct brig_reader_slot *s, uint64_t offset, int error)
 {
-    if (s->error == 0 && !s->cut) {
+    bool first = s->error == 0 && !s->cut;
+    if (first ||
+        offset < s->error_offset) { /* of several the one nearest to the beginning, whichever came first */
         s->error = error;
         s->cut = error == 0;
         s->error_offset = offset;
