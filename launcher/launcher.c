@@ -238,7 +238,7 @@ static int build_args(struct arguments *a, const struct brig_launcher *l, const 
     r |= add_arg(a, "--link=%s", o->link->name);
     r |= add_arg(a, "--ctx=%u", o->ctx);
     r |= add_arg(a, "--slots=%u", o->slots);
-    r |= add_arg(a, "--kv=%s", o->kv_f32 ? "f32" : "f16");
+    r |= add_arg(a, "--kv=%s", brig_kv_type_name(o->kv));
     if (o->threads != 0)
         r |= add_arg(a, "--threads=%u", o->threads);
     if (o->exact)

@@ -14,6 +14,7 @@
 
 #include "proto/base/err.h"
 #include "proto/link/link.h"
+#include "proto/model/kv_type.h"
 #include "proto/model/model.h"
 #include "proto/model/slice.h"
 #include "proto/wire/control.h"
@@ -41,7 +42,8 @@ struct brig_launch_opts {
     const struct brig_model *model;
     unsigned n_shards;
     unsigned threads; /* per shard; 0: the shard's own default */
-    bool exact, kv_f32;
+    enum brig_kv_id kv;
+    bool exact;
     const struct brig_link *link; /* for frames */
     bool once;                    /* each process exits after one frame with rows */
     uint32_t ctx, slots;

@@ -127,7 +127,7 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
                                   .link = s->link,
                                   .hold = s->hold,
                                   .exact = s->exact,
-                                  .kv_f32 = s->kv_f32,
+                                  .kv = s->kv,
                                   .ctx = ctx,
                                   .slots = 1,
                                   .max_rows = max_rows,

@@ -37,7 +37,8 @@ struct brig_settings {
     bool hold;                    /* of the CPUs, during a pass */
     const struct brig_link *link; /* NULL: as is best for the mode */
     uint64_t threads;             /* 0: the shard's own default */
-    bool kv_f32, exact;
+    enum brig_kv_id kv;
+    bool exact;
     const char *chain;
     bool insecure;
     uint32_t timeout_ms;

@@ -205,7 +205,7 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
                                 .link = s->link,
                                 .hold = s->hold,
                                 .exact = s->exact,
-                                .kv_f32 = s->kv_f32,
+                                .kv = s->kv,
                                 .timeout_ms = s->timeout_ms,
                                 .n_prompt = (uint32_t)s->bench_prompt,
                                 .n_generate = (uint32_t)s->bench_generate,

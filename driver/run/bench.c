@@ -28,7 +28,7 @@ static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c
                                         .link = o->link,
                                         .hold = o->hold,
                                         .exact = o->exact,
-                                        .kv_f32 = o->kv_f32,
+                                        .kv = o->kv,
                                         .ctx = ctx_of(o),
                                         .slots = c.n_streams,
                                         .max_rows = rows_of(o, c),

@@ -16,7 +16,8 @@ struct brig_bench_opts {
     unsigned threads;
     bool hold;
     const struct brig_link *link; /* NULL: as is best for the mode */
-    bool exact, kv_f32;
+    enum brig_kv_id kv;
+    bool exact;
     uint32_t timeout_ms;
     uint32_t n_prompt, n_generate; /* n_generate >= 2 */
     uint32_t batch_rows;           /* at most BRIG_SESSION_MAX_ROWS; cut to what there is to send */

@@ -120,7 +120,7 @@ static int launch(struct brig_line *l, struct brig_fail *fail)
                                       .n_shards = o->n_shards,
                                       .threads = o->threads,
                                       .exact = o->exact,
-                                      .kv_f32 = o->kv_f32,
+                                      .kv = o->kv,
                                       .link = o->link,
                                       .once = !o->mode->keeps,
                                       .ctx = o->ctx,
@@ -224,7 +224,7 @@ static int set_up(struct brig_line *l, struct brig_fail *fail)
 {
     const struct brig_pass empty = {0};
     struct brig_answer none;
-    brig_numeric_class(l->numeric_class, l->opts.exact, l->opts.kv_f32 ? "f32" : "f16");
+    brig_numeric_class(l->numeric_class, l->opts.exact, brig_kv_type_name(l->opts.kv));
     if (getrandom(&l->run_id, sizeof l->run_id, 0) != sizeof l->run_id)
         return brig_fail_errno(fail, BRIG_EIO, "no random numbers");
     int r = l->opts.chain != NULL ? attach_chain(l, fail) : launch(l, fail);

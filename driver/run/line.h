@@ -24,7 +24,8 @@ struct brig_line_opts {
     const struct brig_mode *mode; /* with chain: must keep */
     unsigned n_shards;
     unsigned threads;
-    bool exact, kv_f32;
+    enum brig_kv_id kv;
+    bool exact;
     const struct brig_link *link; /* how frames travel on this machine; NULL: as is best for the mode */
     bool hold;                    /* keep the CPUs awake during a pass, where this user may */
     uint32_t ctx, slots;

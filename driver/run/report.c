@@ -98,7 +98,7 @@ static void set_choices(json_t *o, const struct brig_report *r)
     json_object_set_new(o, "threads", json_integer(line->n_stages > 0 ? line->stages[0].threads : 0));
     json_object_set_new(o, "kernel", kernels_json(line));
     json_object_set_new(o, "exact", json_boolean(r->exact));
-    json_object_set_new(o, "kv", json_string(r->kv_f32 ? "f32" : "f16"));
+    json_object_set_new(o, "kv", json_string(brig_kv_type_name(r->kv)));
     json_object_set_new(o, "seed", json_integer((json_int_t)r->seed));
 }
 

@@ -47,7 +47,7 @@ static void make_run(struct run *r)
     r->report = (struct brig_report){.model = r->model,
                                      .embed = r->embed,
                                      .mode = "warm",
-                                     .kv_f32 = true,
+                                     .kv = BRIG_KV_F32,
                                      .seed = 42,
                                      .n_prompt = 12,
                                      .generated = &r->generated,
