@@ -123,6 +123,7 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     uint32_t max_rows = ctx < BRIG_SESSION_MAX_ROWS ? ctx : BRIG_SESSION_MAX_ROWS;
     struct brig_line_opts line = {.model = l->model,
                                   .mode = s->mode,
+                                  .keep = (unsigned)s->keep,
                                   .threads = (unsigned)s->threads,
                                   .link = s->link,
                                   .hold = s->hold,

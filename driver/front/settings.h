@@ -34,6 +34,7 @@ struct brig_settings {
     /* the line */
     uint64_t shards; /* BRIG_SHARDS_ALL: one for each cell */
     const struct brig_mode *mode;
+    uint64_t keep;                /* of the mode that picks; 0: its own choice */
     bool hold;                    /* of the CPUs, during a pass */
     const struct brig_link *link; /* NULL: as is best for the mode */
     uint64_t threads;             /* 0: the shard's own default */

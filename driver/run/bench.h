@@ -13,6 +13,7 @@
 struct brig_bench_opts {
     const struct brig_model *model; /* pointers are borrowed */
     struct brig_embed *embed;
+    unsigned keep; /* of modes that pick: how many shards live, at most all; 0: half of them */
     unsigned threads;
     bool hold;
     const struct brig_link *link; /* NULL: as is best for the mode */

@@ -94,6 +94,12 @@ int brig_peer_blame(struct brig_line *l, unsigned stage, struct brig_fail *fail)
  * when nothing moves for the time-out, when a process has died, or when cancelled. */
 int brig_line_await(struct brig_line *l, struct brig_msg **ret, struct brig_fail *fail);
 
+/* Does the process of a stage live until the end of the run? */
+static inline bool brig_line_lives(const struct brig_line *l, unsigned stage)
+{
+    return l->opts.mode->lives(stage, l->n_stages, l->opts.keep);
+}
+
 /* What a failure r is called: after a cancel always a cancel. A Ctrl-C reaches every process of the
  * terminal's group, and so a shard that has just been started and has no group of its own yet. */
 int brig_line_verdict(const struct brig_line *l, int r, struct brig_fail *fail);
