@@ -149,14 +149,16 @@ static uint64_t alive_pss(const struct brig_line *l, const uint64_t *pss, uint64
 {
     uint64_t living = own, best = 0;
     for (unsigned first = 0; first < l->n_stages; first++) {
-        uint64_t sum = 0;
-        unsigned n = 0;
-        living += brig_line_lives(l, first) ? pss[first] : 0;
-        for (unsigned i = first; i < l->n_stages && n < 1 + l->opts.mode->ahead; i++) {
+        struct brig_early early = {0};
+        bool lives = brig_line_lives(l, first);
+        uint64_t sum = lives ? 0 : pss[first];
+        living += lives ? pss[first] : 0;
+        for (unsigned i = first + 1; i < l->n_stages; i++) {
             if (brig_line_lives(l, i))
                 continue;
+            if (!brig_line_early(l, i, &early))
+                break;
             sum += pss[i];
-            n++;
         }
         best = sum > best ? sum : best;
     }

@@ -81,18 +81,16 @@ static int send_to(struct brig_line *l, unsigned stage, struct brig_msg *m, stru
 static int prepare_next(struct brig_line *l, unsigned stage, struct brig_fail *fail)
 {
     bool leaves = stage > 0 && !brig_line_lives(l, stage - 1);
-    uint64_t bytes = 0;
-    unsigned started = 0;
+    struct brig_early early = {0};
     int r = 0;
     if (leaves)
         brig_peer_part(l, stage - 1);
-    for (unsigned i = stage + 1; r == 0 && started < l->opts.mode->ahead && i < l->n_stages; i++) {
+    for (unsigned i = stage + 1; r == 0 && i < l->n_stages; i++) {
         if (brig_line_lives(l, i))
             continue;
-        bytes += brig_launcher_slice_bytes(l->launcher, i);
-        if (l->opts.ahead_bytes != 0 && bytes > l->opts.ahead_bytes)
+        if (!brig_line_early(l, i, &early))
             break;
-        if (started++ == 0)
+        if (early.n == 1)
             r = brig_peer_up(l, i, fail);
         else if (!brig_launcher_alive(l->launcher, i))
             r = brig_launcher_start(l->launcher, i, fail);

@@ -1,4 +1,5 @@
 """--mode pool: some shards live, the others are started for each pass; the same ids, and failures by name."""
+import json
 import os
 import signal
 import time
@@ -77,6 +78,27 @@ def test_a_shard_that_works_once_and_is_killed_is_named(world):
     assert result.code == 1 and len(result.lines()) == 1, result
     assert "signal 9" in result.err and ("shard 0" in result.err or "shard 1" in result.err), result
     assert not world.gone()
+
+
+def most_alive(world, *args, env):
+    """The largest number of shards that were seen at once, and the ids."""
+    stats = world.folder / "stats.json"
+    process = world.start(kit.BRIGADE, "run", fixture(), *OPTIONS[:-3], "-n", "12", "--ignore-eos", "--shards", "6",
+                          "--stats", stats, "-q", *args, env=env)
+    most = 0
+    while process.poll() is None:
+        most = max(most, len(world.shard_pids()))
+        time.sleep(0.003)
+    assert world.finish(process, 5).code == 0
+    return most, json.loads(stats.read_text())["ids"]
+
+
+@pytest.mark.parametrize("mode,living", ((("cold",), 0), (("pool", "--keep", "2"), 2)))
+def test_no_more_is_started_early_than_fits(world, mode, living):
+    free, want = most_alive(world, "--mode", *mode, env={})
+    assert living + 2 <= free <= living + 4  # at work, two early, one that is leaving
+    one, ids = most_alive(world, "--mode", *mode, env={"BRIGADE_TEST_AHEAD": "1"})
+    assert (one, ids) == (living + 1, want)
 
 
 def test_refusals(world):
