@@ -49,7 +49,7 @@ static const struct kind {
 } kinds[] = {
     {"families", "family", "kinds of models", family},
     {"types", "type", "stored types of tensors", type},
-    {"kv-types", "kv", "types of the KV cache, for --kv", kv_type},
+    {"kv-types", "kv-type", "types of the KV cache, for --kv", kv_type},
     {"formats", "format", "file formats of checkpoints", format},
     {"links", "link", "ways that frames travel", link_row},
     {"modes", "mode", "which shard processes live between tokens", mode},

@@ -8,7 +8,7 @@ import kit
 from kit import fixture
 
 VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "pack", "verify", "list", "help")
-KINDS = ("families", "types", "formats", "links", "modes", "places", "tokenizers", "pretokenizers", "templates",
+KINDS = ("families", "types", "kv-types", "formats", "links", "modes", "places", "tokenizers", "pretokenizers", "templates",
          "samplers", "errors", "verbs")
 
 

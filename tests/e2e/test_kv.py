@@ -18,6 +18,19 @@ def test_q8_is_the_same_for_every_line(world):
     assert (got["kernel"], got["ids"]) == ("scalar", want["ids"])
 
 
+def test_q8_gives_the_same_logits_to_the_bit(world):
+    def logits(*more, env=None):
+        path = world.folder / "logits.npy"
+        world.good("logits", QWEN, "--ids", ",".join(str(i) for i in range(40)), "--out", path, "-q", *more, env=env)
+        return path.read_bytes()
+    for exact in ((), ("--exact",)):
+        want = logits("--kv", "q8", *exact)
+        assert want != logits(*exact)
+        for more, env in ((("--shards", "2"), {"BRIGADE_TEST_BATCH": "1"}), (("--threads", "2"), {"BRIGADE_TEST_BATCH": "7"}),
+                          (("--shards", "all", "--mode", "cold"), {}), ((), {"BRIGADE_KERNEL": "scalar"})):
+            assert logits("--kv", "q8", *exact, *more, env=env) == want, (more, env)
+
+
 def test_q8_by_hand_must_be_said_on_both_sides(world):
     _, chain = world.line_by_hand(fixture(), [2, 4], "--kv", "q8")
     want = world.stats(fixture(), *OPTIONS, "--kv", "q8")["ids"]
