@@ -11,6 +11,7 @@
 #include "proto/link/link.h"
 #include "proto/model/family.h"
 #include "proto/model/format.h"
+#include "proto/model/kv_type.h"
 #include "proto/model/type.h"
 
 /* Row i of a table whose rows are objects with a name and a line of help. */
@@ -27,6 +28,7 @@
 ROW_OF(family, brig_family, brig_family_at)
 ROW_OF(type, brig_type, brig_type_at)
 ROW_OF(format, brig_format, brig_format_at)
+ROW_OF(kv_type, brig_kv_type, brig_kv_type_at)
 ROW_OF(link_row, brig_link, brig_link_at)
 ROW_OF(mode, brig_mode, brig_mode_at)
 ROW_OF(place, brig_place, brig_place_at)
@@ -48,6 +50,7 @@ static const struct kind {
 } kinds[] = {
     {"families", "family", "kinds of models", family},
     {"types", "type", "stored types of tensors", type},
+    {"kv-types", "kv-type", "types of the KV cache, for --kv", kv_type},
     {"formats", "format", "file formats of checkpoints", format},
     {"links", "link", "ways that frames travel", link_row},
     {"modes", "mode", "which shard processes live between tokens", mode},

@@ -18,7 +18,7 @@ static struct brig_slice slice_of(uint32_t first, uint32_t last)
     return s;
 }
 
-static const struct brig_kv_shape SHAPE = {.f32 = false, .slots = 3, .ctx = CTX};
+static const struct brig_kv_shape SHAPE = {.slots = 3, .ctx = CTX};
 
 /* A second descriptor of the same file: open takes the one it is given. */
 static struct brig_kv *open_kv(int fd, const struct brig_slice *s, struct brig_kv_shape shape)
@@ -70,7 +70,7 @@ static void visit(struct brig_kv *kv, uint32_t slot, uint32_t n, uint32_t salt, 
         for (uint32_t head = 0; head < 3; head++) {
             uint16_t *k = brig_kv_k(kv, slot, layer, head), *v = brig_kv_v(kv, slot, layer, head);
             for (uint32_t pos = 0; pos < n; pos++) {
-                size_t at = pos * brig_kv_stride(kv);
+                size_t at = pos * brig_kv_stride(kv) / sizeof *k;
                 uint16_t x = (uint16_t)(salt + pos * 31 + layer * 7 + head);
                 if (write) {
                     k[at] = x;
@@ -89,7 +89,7 @@ static void planes_do_not_overlap_and_outlive_the_mapping(void **state)
     struct brig_slice s = slice_of(1, 3);
     int fd = memfd_create("test-kv", 0);
     struct brig_kv *kv = open_kv(fd, &s, SHAPE);
-    assert_int_equal(brig_kv_stride(kv), 16);
+    assert_int_equal(brig_kv_stride(kv), 32);
     assert_int_equal(brig_kv_shape_of(kv).ctx, CTX);
     for (uint32_t slot = 0; slot < 3; slot++) {
         reserve(kv, slot, 0, CTX);
@@ -174,7 +174,7 @@ static void a_header_must_match(void **state)
     int fd = memfd_create("test-kv", 0);
     brig_kv_close(open_kv(fd, &s, SHAPE));
     stranger.identity[31] = 8;
-    f32.f32 = true;
+    f32.type = BRIG_KV_F32;
     longer.ctx++;
     assert_int_equal(refused(fd, &other, SHAPE, "cells 1:3"), BRIG_EMISMATCH);
     assert_int_equal(refused(fd, &stranger, SHAPE, "another model"), BRIG_EMISMATCH);
@@ -194,7 +194,7 @@ static void out_of_range_is_refused(void **state)
 {
     (void)state;
     struct brig_slice s = slice_of(1, 3), huge = slice_of(0, 4);
-    struct brig_kv_shape big = {.f32 = true, .slots = 4096, .ctx = BRIG_MAX_CTX};
+    struct brig_kv_shape big = {.type = BRIG_KV_F32, .slots = 4096, .ctx = BRIG_MAX_CTX};
     struct brig_fail fail;
     int fd = memfd_create("test-kv", 0);
     huge.desc.n_kv_heads = BRIG_MAX_HEADS;
