@@ -77,6 +77,8 @@ int brig_stage_fail(const struct brig_stage *s, struct brig_fail *fail)
     brig_stage_name(s, name, sizeof name);
     if (s->words[0] != '\0')
         return brig_fail_set(fail, BRIG_EDEAD, "%s: %s", name, s->words);
+    if (brig_enclosure_blame(s->enclosure, name, s->wait_status, fail))
+        return -BRIG_ELIMIT;
     if (WIFSIGNALED(s->wait_status))
         return brig_fail_set(fail, BRIG_EDEAD, "%s was killed by signal %d (%s)", name,
                              WTERMSIG(s->wait_status), strsignal(WTERMSIG(s->wait_status)));

@@ -25,7 +25,8 @@ struct brig_stage {
     int wait_status; /* of the last one that was waited for */
     uint64_t spawned_ns, start_ns;
     char control_url[BRIG_URL_MAX];
-    char words[400]; /* what it said before it failed */
+    char words[400];                        /* what it said before it failed */
+    const struct brig_enclosure *enclosure; /* NULL: none */
 };
 
 /* "shard 3 (layers 9:12, head)" */

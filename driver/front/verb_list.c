@@ -29,6 +29,7 @@ ROW_OF(format, brig_format, brig_format_at)
 ROW_OF(link_row, brig_link, brig_link_at)
 ROW_OF(mode, brig_mode, brig_mode_at)
 ROW_OF(place, brig_place, brig_place_at)
+ROW_OF(way, brig_way, brig_way_at)
 ROW_OF(verb, brig_verb, brig_verb_at)
 
 static const char *error(unsigned i, const char **help)
@@ -51,6 +52,7 @@ static const struct kind {
     {"links", "link", "ways that frames travel", link_row},
     {"modes", "mode", "which shard processes live between tokens", mode},
     {"places", "place", "where shard processes are started", place},
+    {"enclosures", "enclosure", "how a budget of memory is enforced, in the order tried", way},
     {"tokenizers", "tokenizer", "kinds of tokenizers", brig_tokenizer_kind_at},
     {"pretokenizers", "pretokenizer", "kinds of pre-tokenizers, for --pre", brig_pretokenizer_at},
     {"templates", "template", "chat templates", brig_chat_template_at},
