@@ -20,7 +20,7 @@ struct brig_stage {
     uint32_t generation;
     pid_t pid;    /* 0: none alive, or it has been waited for */
     int pid_fd;   /* readable when it has ended */
-    int ready_fd; /* read end of its ready pipe, -1 once read */
+    int ready_fd; /* read end of its pipe: "ready", later perhaps last words; -1 when it has ended */
     bool is_ready;
     int wait_status; /* of the last one that was waited for */
     uint64_t spawned_ns, start_ns;
