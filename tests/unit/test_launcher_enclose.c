@@ -383,6 +383,61 @@ static void version_2_not_given_to_us(void **state)
     assert_non_null(strstr(e.note, "which is the topmost"));
 }
 
+/* ---- systemd ---- */
+
+/* A stand-in for systemd-run that writes its arguments down; where it is, is in PATH. */
+static void put_systemd_run(int exit_code)
+{
+    char path[512], folders[600], out[512];
+    path_of("bin/systemd-run", path);
+    path_of("arguments", out);
+    put("bin/systemd-run", "#!/bin/sh\necho \"$@\" > %s\nexit %d\n", out, exit_code);
+    assert_int_equal(chmod(path, 0700), 0);
+    snprintf(folders, sizeof folders, "%s/bin:/usr/bin:/bin", root);
+    setenv("PATH", folders, 1);
+}
+
+static void put_login(const char *limit)
+{
+    put_process();
+    put("proc/self/cgroup", "0::/user.slice/user-7.slice/session-2.scope\n");
+    put("proc/self/mountinfo", V2_MOUNT);
+    put(V2 "/user.slice/user-7.slice/cgroup.subtree_control", "pids\n");
+    put(V2 "/user.slice/user-7.slice/session-2.scope/cgroup.controllers", "pids\n");
+    put(V2 "/user.slice/user-7.slice/memory.max", "%s\n", limit);
+}
+
+static void systemd_at_a_login_session(void **state)
+{
+    char text[BRIG_WAY_TEXT], all[BRIG_WAY_TEXT] = "", name[BRIG_CGROUP_NAME], *words[BRIG_WAY_PREFIX];
+    char path[4096];
+    (void)state;
+    snprintf(path, sizeof path, "%s", getenv("PATH") != NULL ? getenv("PATH") : "");
+    put_login("max");
+    put_systemd_run(0);
+    struct brig_enclosure e = chosen("systemd", NULL, NULL);
+    holds("arguments", "--user --scope --quiet --collect -p MemorySwapMax=0 -p MemoryMax=67108864 -- true\n");
+    brig_way_ops_by_name("systemd")->prefix(&e, text, words);
+    for (unsigned i = 0; words[i] != NULL; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s ", words[i]);
+    assert_true(brig_cgroup_own_name("", name));
+    assert_non_null(strstr(all, "systemd-run --user --scope --quiet --collect -p MemorySwapMax=0 -p "
+                                "MemoryMax=67108864 --unit=brigade-"));
+    assert_non_null(strstr(all, name));
+    assert_string_equal(all + strlen(all) - 4, " -- ");
+    put_systemd_run(3);
+    e = chosen("none", NULL, NULL);
+    assert_non_null(strstr(e.note, "systemd-run --user --scope was refused (exit code 3)"));
+    put_login("999999999");
+    e = chosen("none", NULL, NULL);
+    assert_non_null(strstr(e.note, "has a limit that is not to be escaped"));
+    setenv("PATH", "/nowhere", 1);
+    put_login("max");
+    e = chosen("none", NULL, NULL);
+    assert_non_null(strstr(e.note, "systemd-run: No such file"));
+    setenv("PATH", path, 1);
+}
+
 /* ---- the dead ---- */
 
 static void groups_of_dead_runs_are_removed(void **state)
@@ -546,6 +601,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(version_2_beside_others, set_up, tear_down),
         cmocka_unit_test_setup_teardown(version_2_escapes_no_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(version_2_not_given_to_us, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(systemd_at_a_login_session, set_up, tear_down),
         cmocka_unit_test_setup_teardown(groups_of_dead_runs_are_removed, set_up, tear_down),
         cmocka_unit_test(rows_have_names_and_help),
         cmocka_unit_test(enclosed_by_the_kernel),
