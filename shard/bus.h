@@ -8,8 +8,8 @@
 /* Before anything is mapped and before other threads exist. */
 void brig_bus_install(void);
 
-/* Where the line goes: the launcher's pipe (borrowed; open until the next call), as "error TEXT"; the launcher
- * knows which shard this is. -1, or when that fails: standard error. */
+/* Where the line goes: the launcher's pipe (borrowed; open until the next call), as "error TEXT"; the
+ * launcher knows which shard this is. -1, or when that fails: standard error. */
 void brig_bus_tell(int fd);
 
 /* What this shard holds ("layers 0:5, head"; must stay valid), for the line on standard error. */
