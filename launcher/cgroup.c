@@ -168,6 +168,17 @@ bool brig_cgroup_parent(const struct brig_cgroup *g, struct brig_cgroup *ret)
     return true;
 }
 
+bool brig_cgroup_confines(const char *dir)
+{
+    char text[64];
+    uint64_t limit;
+    if (brig_cgroup_number(dir, "memory.max", &limit) && limit != UINT64_MAX)
+        return true;
+    if (brig_cgroup_number(dir, "memory.high", &limit) && limit != UINT64_MAX)
+        return true;
+    return brig_cgroup_read(dir, "cpu.max", text, sizeof text) && strncmp(text, "max", 3) != 0;
+}
+
 uint64_t brig_cgroup_least(const struct brig_cgroup *g, const struct brig_cgroup_files *files,
                            char where[PATH_MAX])
 {

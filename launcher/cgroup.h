@@ -48,6 +48,9 @@ int brig_cgroup_join(const char *dir, struct brig_fail *fail);
 uint64_t brig_cgroup_least(const struct brig_cgroup *g, const struct brig_cgroup_files *files,
                            char where[PATH_MAX]);
 
+/* Does this one group of version 2 limit memory or CPU time? Who leaves it would escape that. */
+bool brig_cgroup_confines(const char *dir);
+
 /* Groups of ours are called "brigade-PID-START", after the process (START: its start time in clock ticks), so
  * that those of dead runs are known. */
 #define BRIG_CGROUP_NAME 64

@@ -77,14 +77,13 @@ static int beside(const char *root, const struct brig_cgroup *own, struct brig_e
                   struct brig_fail *why)
 {
     struct brig_cgroup up;
-    uint64_t limit;
     if (!brig_cgroup_parent(own, &up))
         return brig_fail_set(why, BRIG_EUNSUPPORTED,
                              "other processes are in the group of this one, which is the topmost");
     if (!brig_cgroup_word(up.dir, CHILDREN, "memory"))
         return brig_fail_set(why, BRIG_EUNSUPPORTED, "%.200s: its groups cannot have a limit of memory",
                              up.dir);
-    if (!brig_cgroup_number(own->dir, brig_cgroup_files_2.limit, &limit) || limit != UINT64_MAX)
+    if (brig_cgroup_confines(own->dir))
         return brig_fail_set(why, BRIG_EUNSUPPORTED,
                              "%.200s holds other processes and has a limit that is not to be escaped",
                              own->dir);

@@ -27,14 +27,16 @@ extern const struct brig_way_ops brig_way_systemd;
 static int check_place(const char *root, struct brig_fail *why)
 {
     struct brig_cgroup own;
-    char where[PATH_MAX];
     int r = brig_cgroup_find(root, 2, &own, why);
     if (r < 0)
         return r;
     if (strstr(own.dir + own.mount_len, "/user.slice/") == NULL)
         return brig_fail_set(why, BRIG_EUNSUPPORTED, "this is no login session of systemd");
-    if (brig_cgroup_least(&own, &brig_cgroup_files_2, where) != UINT64_MAX)
-        return brig_fail_set(why, BRIG_EUNSUPPORTED, "%.200s has a limit that is not to be escaped", where);
+    do {
+        if (brig_cgroup_confines(own.dir))
+            return brig_fail_set(why, BRIG_EUNSUPPORTED, "%.200s has a limit that is not to be escaped",
+                                 own.dir);
+    } while (brig_cgroup_parent(&own, &own));
     return 0;
 }
 

@@ -363,6 +363,15 @@ static void version_2_escapes_no_limit(void **state)
     struct brig_enclosure e = chosen("none", NULL, NULL);
     assert_non_null(strstr(e.note, "has a limit that is not to be escaped"));
     holds(own(V2 "/slice", "cgroup.procs"), "");
+    put_session("max", "memory pids");
+    put(V2 "/slice/session/cpu.max", "50000 100000\n");
+    e = chosen("none", NULL, NULL);
+    assert_non_null(strstr(e.note, "has a limit that is not to be escaped"));
+    put(V2 "/slice/session/cpu.max", "max 100000\n");
+    put(V2 "/slice/session/memory.high", "5000000\n");
+    chosen("none", NULL, NULL);
+    put(V2 "/slice/session/memory.high", "max\n");
+    chosen("cgroup2", V2 "/slice", V2 "/slice/session");
 }
 
 static void version_2_not_given_to_us(void **state)
