@@ -104,6 +104,7 @@ static int stages_init(struct brig_launcher *l, struct brig_fail *fail)
         l->stages[i] = (struct brig_stage){.number = i,
                                            .cells = cells[i],
                                            .n_layers = m->desc.n_layers,
+                                           .enclosure = l->opts.enclosure,
                                            .slice_fd = -1,
                                            .cache_fd = -1,
                                            .pid_fd = -1,
@@ -320,6 +321,7 @@ int brig_launcher_start(struct brig_launcher *l, unsigned stage, struct brig_fai
         return r;
     }
     s->ready_fd = ready[0];
+    brig_enclosure_expose(s->enclosure, s->pid);
     s->pid_fd = (int)syscall(SYS_pidfd_open, s->pid, 0);
     if (s->pid_fd < 0) {
         r = brig_fail_errno(fail, BRIG_EIO, "shard %u: no pidfd", stage);

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "launcher/probe.h"
+#include "launcher/enclose.h"
 #include "proto/base/err.h"
 #include "proto/link/link.h"
 #include "proto/model/kv_type.h"
@@ -54,6 +55,7 @@ struct brig_launch_opts {
     uint32_t ctx, slots;
     uint32_t timeout_ms; /* for a started process to be ready */
     const char *program; /* path of brigade-shard, NULL: beside this program, then in PATH */
+    const struct brig_enclosure *enclosure; /* that this process is in; borrowed, NULL: none */
 };
 
 struct brig_launcher;

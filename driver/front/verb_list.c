@@ -32,6 +32,7 @@ ROW_OF(kv_type, brig_kv_type, brig_kv_type_at)
 ROW_OF(link_row, brig_link, brig_link_at)
 ROW_OF(mode, brig_mode, brig_mode_at)
 ROW_OF(place, brig_place, brig_place_at)
+ROW_OF(way, brig_way, brig_way_at)
 ROW_OF(verb, brig_verb, brig_verb_at)
 
 static const char *error(unsigned i, const char **help)
@@ -57,6 +58,7 @@ static const struct kind {
     {"places", "place", "where shard processes are started", place},
     {"readers", "reader", "ways to read weights from the disk, the first that works is taken",
      brig_reader_at},
+    {"enclosures", "enclosure", "how a budget of memory is enforced, in the order tried", way},
     {"tokenizers", "tokenizer", "kinds of tokenizers", brig_tokenizer_kind_at},
     {"pretokenizers", "pretokenizer", "kinds of pre-tokenizers, for --pre", brig_pretokenizer_at},
     {"templates", "template", "chat templates", brig_chat_template_at},

@@ -9,6 +9,8 @@ from kit import fixture
 
 VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "probe", "pack", "verify", "list", "help")
 KINDS = ("families", "types", "kv-types", "formats", "links", "modes", "places", "readers", "tokenizers", "pretokenizers",
+VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "pack", "verify", "list", "help")
+KINDS = ("families", "types", "formats", "links", "modes", "places", "enclosures", "tokenizers", "pretokenizers",
          "templates", "samplers", "errors", "verbs")
 
 
