@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "launcher/probe.h"
 #include "launcher/enclose.h"
+#include "launcher/probe.h"
 #include "proto/base/err.h"
 #include "proto/link/link.h"
 #include "proto/model/kv_type.h"
