@@ -519,7 +519,7 @@ static void read_ready(struct launch *l, char *line, size_t cap)
 {
     size_t n = 0;
     ssize_t got;
-    while ((got = read(l->ready[0], line + n, cap - 1 - n)) > 0)
+    while (memchr(line, '\n', n) == NULL && (got = read(l->ready[0], line + n, cap - 1 - n)) > 0)
         n += (size_t)got;
     line[n] = '\0';
     close(l->ready[0]);
