@@ -26,6 +26,8 @@ struct brig_probe_row {
     uint32_t n;                  /* samples that count; 0: none, all were void */
     uint32_t n_void;             /* answered from the page cache */
     double bytes_s, least, most; /* median and extremes */
+    double
+        cpu_s_gb; /* CPU time for 10^9 bytes, all threads and the kernel's part: work that computing lacks */
 };
 
 struct brig_probe {

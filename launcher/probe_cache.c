@@ -69,10 +69,11 @@ static bool is_for(const json_t *entry, const struct brig_probe *p)
 
 static json_t *row_json(const struct brig_probe_row *row)
 {
-    return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "reader", row->how, "direct",
+    return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "reader", row->how, "direct",
                      (int)row->direct, "request_bytes", (json_int_t)row->request_bytes, "depth",
                      (json_int_t)row->depth, "samples", (json_int_t)row->n, "void", (json_int_t)row->n_void,
-                     "bytes_s", row->bytes_s, "least", row->least, "most", row->most);
+                     "bytes_s", row->bytes_s, "least", row->least, "most", row->most, "cpu_s_gb",
+                     row->cpu_s_gb);
 }
 
 json_t *brig_probe_json(const struct brig_probe *p)
@@ -133,7 +134,8 @@ static bool take_row(struct brig_probe_row *ret, const json_t *o)
         !take_whole(o, "request_bytes", 4096, BRIG_READER_MAX_REQUEST_BYTES, &request) ||
         !take_whole(o, "depth", 1, BRIG_READER_MAX_DEPTH, &depth) || !take_whole(o, "samples", 0, 1000, &n) ||
         !take_whole(o, "void", 0, 1000, &n_void) || !take_speed(o, "bytes_s", 0, &row.bytes_s) ||
-        !take_speed(o, "least", 0, &row.least) || !take_speed(o, "most", 0, &row.most))
+        !take_speed(o, "least", 0, &row.least) || !take_speed(o, "most", 0, &row.most) ||
+        !take_speed(o, "cpu_s_gb", 0, &row.cpu_s_gb))
         return false;
     row.request_bytes = (uint32_t)request;
     row.depth = (uint32_t)depth;

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@
 #define SAMPLE_MAX      (64 * MIB)
 #define GAP_BYTES       (16 * MIB) /* after a sample, larger than the kernel's read-ahead */
 #define ANSWER_MS       10000u
+#define MIN_ROWS        4u
 #define FIRST_PERCENT   40u
 #define SEMIFINALISTS   12u
 #define FINALISTS       4u
@@ -55,6 +57,7 @@ struct bench {
     uint64_t align;                      /* of all offsets */
     uint64_t cursor, begin_ns, end_ns;
     double samples[BRIG_PROBE_MAX_ROWS][MAX_SAMPLES];
+    double cpu_s[BRIG_PROBE_MAX_ROWS], read_gb[BRIG_PROBE_MAX_ROWS]; /* of the samples that count */
 };
 
 /* Bytes that this process has caused to be read from a disk; UINT64_MAX where the kernel does not count. */
@@ -70,6 +73,16 @@ static uint64_t disk_bytes(void)
     const char *at = strstr(text, "\nread_bytes: ");
     uint64_t bytes;
     return at != NULL && sscanf(at, "\nread_bytes: %" SCNu64, &bytes) == 1 ? bytes : UINT64_MAX;
+}
+
+/* CPU time of this process, the kernel's part included. */
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) < 0)
+        return 0;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 static bool cancelled(const struct bench *b)
@@ -160,6 +173,14 @@ static int run_sample(struct bench *b, const struct brig_probe_row *row, struct 
     return status;
 }
 
+static void count(struct bench *b, struct brig_probe_row *row, double bytes, double seconds, double cpu_s)
+{
+    size_t i = (size_t)(row - b->p->rows);
+    b->samples[i][row->n++] = bytes / seconds;
+    b->cpu_s[i] += cpu_s;
+    b->read_gb[i] += bytes / 1e9;
+}
+
 static int take_sample(struct bench *b, struct brig_probe_row *row, struct brig_fail *fail)
 {
     struct sample s = {.file = row->direct ? &b->direct : &b->plain,
@@ -171,12 +192,13 @@ static int take_sample(struct bench *b, struct brig_probe_row *row, struct brig_
     if (b->cursor + s.most > size && size > s.most)
         b->cursor = 0;
     bool cold = row->direct || make_cold(b, &s);
-    double seconds = 0;
+    double seconds = 0, cpu_s = cpu_seconds();
     uint64_t before = disk_bytes();
     int status = run_sample(b, row, &s, &seconds, fail);
     if (status < 0)
         return status;
     uint64_t after = disk_bytes();
+    cpu_s = cpu_seconds() - cpu_s;
     /* Page cache or not, the kernel counts what came from the disk, pages read ahead included. */
     if (!row->direct && before != UINT64_MAX && after != UINT64_MAX)
         cold = cold && after - before >= s.wanted / 10 * 9;
@@ -185,7 +207,7 @@ static int take_sample(struct bench *b, struct brig_probe_row *row, struct brig_
     if (!cold || seconds <= 0)
         row->n_void++;
     else if (row->n < MAX_SAMPLES)
-        b->samples[row - b->p->rows][row->n++] = (double)s.wanted / seconds;
+        count(b, row, (double)s.wanted, seconds, cpu_s);
     return 0;
 }
 
@@ -199,9 +221,11 @@ static int by_size(const void *a, const void *b)
 
 static void sum_up(struct bench *b, struct brig_probe_row *row)
 {
-    double *v = b->samples[row - b->p->rows];
+    size_t i = (size_t)(row - b->p->rows);
+    double *v = b->samples[i];
     if (row->n == 0)
         return;
+    row->cpu_s_gb = b->cpu_s[i] / b->read_gb[i];
     qsort(v, row->n, sizeof *v, by_size);
     row->bytes_s = row->n % 2 == 1 ? v[row->n / 2] : (v[row->n / 2 - 1] + v[row->n / 2]) / 2;
     row->least = v[0];
@@ -241,12 +265,13 @@ static int sample_row(struct bench *b, struct brig_probe_row *row, struct brig_f
     return r;
 }
 
-/* First samples. Rows that the time did not reach are taken off the list. */
+/* First samples. Rows that the time did not reach are taken off the list; the first line of the grid, both
+ * direct and not, is tried whatever it takes. */
 static int first_round(struct bench *b, struct brig_fail *fail)
 {
     uint64_t until = b->begin_ns + (b->end_ns - b->begin_ns) / 100 * FIRST_PERCENT;
     for (uint32_t i = 0; i < b->p->n_rows; i++) {
-        if (i > 0 && brig_clock_ns() >= until)
+        if (i >= MIN_ROWS && brig_clock_ns() >= until)
             b->p->n_rows = i;
         int r = i < b->p->n_rows ? sample_row(b, &b->p->rows[i], fail) : 0;
         if (r < 0)
@@ -292,27 +317,39 @@ static int take_turns(struct bench *b, uint32_t n, uint32_t samples, unsigned ro
     return 0;
 }
 
+static uint64_t flight_of(const struct brig_probe_row *row)
+{
+    return (uint64_t)row->request_bytes * row->depth;
+}
+
+/* The fastest with at least so many samples; then, of those within 5 % of it, the one with the fewest bytes
+ * in flight. */
+static const struct brig_probe_row *fastest(const struct brig_probe *p, bool direct, uint32_t enough)
+{
+    const struct brig_probe_row *top = NULL, *lean;
+    for (uint32_t i = 0; i < p->n_rows; i++)
+        if (p->rows[i].direct == direct && p->rows[i].n >= enough &&
+            (top == NULL || p->rows[i].bytes_s > top->bytes_s))
+            top = &p->rows[i];
+    lean = top;
+    for (uint32_t i = 0; top != NULL && i < p->n_rows; i++)
+        if (p->rows[i].direct == direct && p->rows[i].n >= enough &&
+            p->rows[i].bytes_s >= 0.95 * top->bytes_s && flight_of(&p->rows[i]) < flight_of(lean))
+            lean = &p->rows[i];
+    return lean;
+}
+
 const struct brig_probe_row *brig_probe_best(const struct brig_probe *p)
 {
-    const struct brig_probe_row *best = NULL;
     uint32_t most = 0;
     for (uint32_t i = 0; i < p->n_rows; i++)
         most = p->rows[i].n > most ? p->rows[i].n : most;
-    uint32_t enough = (2 * most + 2) / 3; /* finalists; a void sample costs none of them its place */
-    for (uint32_t i = 0; i < p->n_rows; i++)
-        if (p->rows[i].n >= enough && p->rows[i].n > 0 &&
-            (best == NULL || p->rows[i].bytes_s > best->bytes_s))
-            best = &p->rows[i];
-    const struct brig_probe_row *fastest = best;
-    for (uint32_t i = 0; fastest != NULL && i < p->n_rows; i++) {
-        const struct brig_probe_row *row = &p->rows[i];
-        uint64_t flight = (uint64_t)row->request_bytes * row->depth;
-        if (row->n < enough || row->bytes_s < 0.95 * fastest->bytes_s)
-            continue;
-        if (row->direct != best->direct ? row->direct : flight < (uint64_t)best->request_bytes * best->depth)
-            best = row;
-    }
-    return best;
+    uint32_t enough =
+        most > 0 ? (2 * most + 2) / 3 : 1; /* finalists; a void sample costs none of them its place */
+    const struct brig_probe_row *direct = fastest(p, true, enough), *buffered = fastest(p, false, enough);
+    if (direct == NULL || buffered == NULL)
+        return direct != NULL ? direct : buffered;
+    return direct->bytes_s >= 0.8 * buffered->bytes_s ? direct : buffered;
 }
 
 bool brig_probe_noisy(struct brig_probe *p)

@@ -12,8 +12,10 @@ int brig_probe_memory(unsigned threads, unsigned n, double *ret_bytes_s, struct 
 int brig_probe_disk(struct brig_probe *p, const struct brig_disk_file *file,
                     const struct brig_probe_opts *opts, struct brig_fail *fail);
 
-/* The best of p->rows, by median among those with the most samples; of such as are within 5 % of it the one
- * that bypasses the page cache, then the one with the fewest bytes in flight. NULL: no row has a figure. */
+/* The best of p->rows, by median among those with the most samples: the fastest that reads direct, unless one
+ * through the page cache, which takes several times the CPU time from those that compute, is faster by a
+ * quarter. Of such as are within 5 % of it the one with the fewest bytes in flight. NULL: no row has a
+ * figure. */
 const struct brig_probe_row *brig_probe_best(const struct brig_probe *p);
 
 /* Whether the best row's samples differ so much that something else must have been at work; says so in

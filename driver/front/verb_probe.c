@@ -47,9 +47,10 @@ static void print_rows(struct brig_probe *p)
         printf("%-10s %-9s %8s %6u ", row->how, cache_text(row), size_text(size, row->request_bytes),
                row->depth);
         if (row->n > 0)
-            printf("%9.3f %9.3f %9.3f %8u", row->bytes_s / 1e9, row->least / 1e9, row->most / 1e9, row->n);
+            printf("%9.3f %9.3f %9.3f %9.3f %8u", row->bytes_s / 1e9, row->least / 1e9, row->most / 1e9,
+                   row->cpu_s_gb, row->n);
         else
-            printf("%9s %9s %9s %8u", "void", "", "", 0u);
+            printf("%9s %9s %9s %9s %8u", "void", "", "", "", 0u);
         if (row->n_void > 0)
             printf("  (%u void: answered from the page cache)", row->n_void);
         putchar('\n');

@@ -15,6 +15,7 @@
 #include <linux/seccomp.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/mem.h"
 #include "proto/disk/parts.h"
 
 #define LONG 20000u
@@ -159,6 +160,7 @@ static void queue_of(const struct brig_reader_ops *how, bool direct)
     uint8_t *buf = disk_buffer(N * EACH);
     bool seen[N] = {false};
     struct brig_reader *r = reader(how, 4096, 2);
+    uint64_t allocations = brig_alloc_count();
     for (unsigned round = 0; round < 3; round++) {
         memset(buf, 0, N * EACH);
         memset(seen, 0, sizeof seen);
@@ -176,6 +178,7 @@ static void queue_of(const struct brig_reader_ops *how, bool direct)
         }
         disk_check(buf, 0, N * EACH);
     }
+    assert_true(brig_alloc_count() == allocations); /* all memory is there from the start */
     uint64_t tag = 99;
     assert_int_equal(brig_reader_wait(r, 1, &tag, &why), -BRIG_EUSAGE); /* nothing is under way */
     assert_true(tag == 99);

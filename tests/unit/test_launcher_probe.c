@@ -50,7 +50,8 @@ static struct brig_probe_row row(const char *how, bool direct, uint32_t kib, uin
                                .n_void = 1,
                                .bytes_s = speed,
                                .least = speed / 1.25,
-                               .most = speed * 1.25};
+                               .most = speed * 1.25,
+                               .cpu_s_gb = 0.125};
     snprintf(r.how, sizeof r.how, "%s", how);
     return r;
 }
@@ -162,6 +163,7 @@ static void distrusted(void **state)
         {"request_bytes", "1e99", true},
         {"request_bytes", NULL, true},
         {"bytes_s", "-1", true},
+        {"cpu_s_gb", NULL, true},
         {"samples", "-1", true},
         {"disk", NULL, false},
         {"file", "[]", false},
@@ -230,19 +232,21 @@ static void nonsense(void **state)
 static void best(void **state)
 {
     (void)state;
-    struct brig_probe p = {.n_rows = 5,
-                           .rows = {row("uring", true, 8192, 2, 10, 1.00e9),
-                                    row("uring", true, 1024, 4, 10, 0.97e9),
-                                    row("threads", false, 256, 1, 10, 1.01e9),
-                                    row("uring", true, 512, 1, 5, 9e9), row("threads", true, 256, 8, 0, 0)}};
+    struct brig_probe p = {
+        .n_rows = 6,
+        .rows = {row("uring", true, 8192, 2, 10, 1.00e9), row("uring", true, 1024, 4, 10, 0.97e9),
+                 row("threads", false, 256, 1, 10, 1.21e9), row("uring", true, 512, 1, 5, 9e9),
+                 row("threads", true, 256, 8, 0, 0), row("uring", true, 256, 1, 10, 0.9e9)}};
     assert_ptr_equal(brig_probe_best(&p),
-                     &p.rows[1]); /* near the best, direct, less in flight; luck does not count */
-    p.rows[2].bytes_s = 1.2e9;
-    assert_ptr_equal(brig_probe_best(&p), &p.rows[2]);
+                     &p.rows[1]); /* near the best direct, less in flight; luck does not count */
+    p.rows[2].bytes_s = 1.3e9;
+    assert_ptr_equal(brig_probe_best(&p), &p.rows[2]); /* much faster, whatever it takes of the CPUs */
     p.rows[3].n = 10;
     assert_ptr_equal(brig_probe_best(&p), &p.rows[3]);
-    for (unsigned i = 0; i < 5; i++)
-        p.rows[i].n = 0;
+    for (unsigned i = 0; i < 6; i++)
+        p.rows[i].n = i == 2;
+    assert_ptr_equal(brig_probe_best(&p), &p.rows[2]);
+    p.rows[2].n = 0;
     assert_null(brig_probe_best(&p));
 }
 
@@ -283,7 +287,8 @@ static void small_and_large(void **state)
         assert_true(p.file_bytes == sizes[i]);
         assert_true((access(cache_file, F_OK) == 0) == !p.rough);
         for (uint32_t k = 0; k < p.n_rows; k++)
-            assert_true(p.rows[k].least <= p.rows[k].bytes_s && p.rows[k].bytes_s <= p.rows[k].most);
+            assert_true(p.rows[k].least <= p.rows[k].bytes_s && p.rows[k].bytes_s <= p.rows[k].most &&
+                        p.rows[k].cpu_s_gb >= 0);
         if (!p.rough) {
             struct brig_probe again = measured(f.name);
             assert_true(again.remembered && again.disk_bytes_s == p.disk_bytes_s);
