@@ -132,6 +132,36 @@ static void pages_come_and_go(void **state)
     close(fd);
 }
 
+/* Rows of q8 do not fill a page evenly: one that lies in two has both, grown one position at a time. */
+static void rows_may_lie_in_two_pages(void **state)
+{
+    (void)state;
+    enum { N = 500, ROW = 36 };
+    const struct brig_kv_shape shape = {.type = BRIG_KV_Q8, .slots = 2, .ctx = CTX};
+    struct brig_slice s = slice_of(1, 3);
+    int fd = memfd_create("test-kv", 0);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), planes = 2 * 2 * 3;
+    struct brig_kv *kv = open_kv(fd, &s, shape);
+    assert_int_equal(brig_kv_stride(kv), ROW);
+    for (uint32_t pos = 0; pos < N; pos++) {
+        reserve(kv, 1, pos, 1);
+        assert_int_equal(allocated(fd), page + planes * (((pos + 1) * ROW + page - 1) / page * page));
+        for (unsigned is_v = 0; is_v < 2; is_v++) {
+            uint8_t *plane = is_v ? brig_kv_v(kv, 1, 2, 2) : brig_kv_k(kv, 1, 2, 2);
+            memset(plane + pos * ROW, (int)(pos + is_v), ROW);
+        }
+    }
+    apply(kv, BRIG_CACHE_TRUNCATE, 1, N - 120);
+    assert_int_equal(allocated(fd), page + planes * (((N - 120) * ROW + page - 1) / page * page));
+    const uint8_t *k = brig_kv_k(kv, 1, 2, 2), *v = brig_kv_v(kv, 1, 2, 2);
+    for (uint32_t i = 0; i < (N - 120) * ROW; i++) {
+        assert_int_equal(k[i], (uint8_t)(i / ROW));
+        assert_int_equal(v[i], (uint8_t)(i / ROW + 1));
+    }
+    brig_kv_close(kv);
+    close(fd);
+}
+
 /* A new process does not know what a slot holds; its operations still reach all of it. */
 static void operations_after_reopening(void **state)
 {
@@ -182,7 +212,9 @@ static void a_header_must_match(void **state)
     assert_int_equal(refused(fd, &s, longer, "4001"), BRIG_EMISMATCH);
     assert_int_equal(ftruncate(fd, 5000), 0);
     assert_int_equal(refused(fd, &s, SHAPE, "5000 bytes"), BRIG_EFORMAT);
-    uint32_t version = 77;
+    uint32_t version = 77, type = 99;
+    assert_int_equal(pwrite(fd, &type, 4, 12), 4);
+    assert_int_equal(refused(fd, &s, SHAPE, "in unknown"), BRIG_EMISMATCH);
     assert_int_equal(pwrite(fd, &version, 4, 8), 4);
     assert_int_equal(refused(fd, &s, SHAPE, "version 77"), BRIG_EVERSION);
     assert_int_equal(pwrite(fd, "GGUF", 4, 0), 4);
@@ -293,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planes_do_not_overlap_and_outlive_the_mapping),
         cmocka_unit_test(pages_come_and_go),
+        cmocka_unit_test(rows_may_lie_in_two_pages),
         cmocka_unit_test(operations_after_reopening),
         cmocka_unit_test(a_header_must_match),
         cmocka_unit_test(out_of_range_is_refused),
