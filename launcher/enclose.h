@@ -52,7 +52,8 @@ int brig_enclose(struct brig_enclosure *ret, uint64_t bytes, char *const argv[],
 uint64_t brig_enclosed_bytes(void);
 
 /* Back to the group that the process came from, and the group of the budget is removed. All children have
- * been waited for. Does nothing where there is no group; called twice it does nothing the second time. */
+ * been waited for. Does nothing where there is no group; called twice it does nothing the second time. A
+ * process that was executed anew and fails before it calls brig_enclose leaves too: with {0}. */
 void brig_enclosure_leave(struct brig_enclosure *e);
 
 #define BRIG_ENCLOSURE_UNKNOWN UINT64_MAX /* the kernel does not say, or there is no group */

@@ -497,6 +497,16 @@ static void rows_have_names_and_help(void **state)
 
 /* ---- the kernel's own ---- */
 
+/* Is there a group that is named after this process? */
+static bool in_own_group(void)
+{
+    char name[BRIG_CGROUP_NAME];
+    struct brig_cgroup g;
+    return brig_cgroup_own_name("", name) &&
+           (brig_cgroup_find("", 1, &g, NULL) == 0 || brig_cgroup_find("", 2, &g, NULL) == 0) &&
+           strstr(g.dir, name) != NULL;
+}
+
 /* Runs as a process of its own, executed anew by brig_enclose: argv[1] is "inside", argv[2] what to do. */
 static int inside(char **argv)
 {
@@ -505,6 +515,11 @@ static int inside(char **argv)
     struct brig_fail fail = {0};
     char dir[PATH_MAX];
     int status = 0;
+    if (strcmp(argv[2], "fail") == 0 && brig_enclosed_bytes() != 0) {
+        brig_enclosure_leave(&e);
+        printf("failed inside, there %d\n", access(e.home, F_OK) != 0 || in_own_group());
+        return 0;
+    }
     if (brig_enclose(&e, 32 * MIB + 5, argv, &fail) < 0) {
         printf("failed %s\n", fail.text);
         return 1;
@@ -582,6 +597,8 @@ static void enclosed_by_the_kernel(void **state)
     run_inside("eat", NULL, out, sizeof out);
     assert_non_null(strstr(out, "\nexit -1 kills 1 swap 0 there 0: the child was killed for memory: the run "
                                 "needed more than its budget of 32.0 MiB\n"));
+    run_inside("fail", NULL, out, sizeof out);
+    assert_string_equal(out, "failed inside, there 0\n");
 }
 
 /* Executed anew, and yet not inside: said, and not tried again and again. */
