@@ -462,7 +462,7 @@ static void a_file_cut_short_is_a_line_of_text(void **state)
     struct brig_frame f = rows_frame(&d, 5);
     send_frame(&d, &f, h);
     assert_exit(&p, 1);
-    assert_non_null(strstr(p.text, "become shorter"));
+    assert_non_null(strstr(p.text, "became shorter"));
     driver_close(&d);
     unlink(path);
     rmdir(dir);
