@@ -115,6 +115,20 @@ static int check_single_layers(struct brig_lineup *l, struct brig_fail *fail)
     return 0;
 }
 
+/* Who makes the frames of what the verb wants. */
+static int open_frames(struct brig_lineup *l, bool rows, uint32_t batch_rows, struct brig_fail *fail)
+{
+    const struct brig_session_opts session = {
+        .model = l->model, .embed = l->embed, .line = l->line, .ctx = l->ctx, .batch_rows = batch_rows};
+    const struct brig_sched_opts sched = {.model = l->model,
+                                          .embed = l->embed,
+                                          .line = l->line,
+                                          .ctx = l->ctx,
+                                          .slots = 1,
+                                          .frame_rows = batch_rows};
+    return rows ? brig_session_new(&l->session, &session, fail) : brig_sched_new(&l->sched, &sched, fail);
+}
+
 static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
@@ -137,8 +151,8 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
                                   .star = need->star,
                                   .pss = need->pss,
                                   .cancel = brig_interrupt_flag()};
-    struct brig_session_opts session = {.model = l->model, .embed = l->embed, .ctx = ctx};
-    int r = brig_lineup_batch(max_rows, &session.batch_rows, fail);
+    uint32_t batch_rows;
+    int r = brig_lineup_batch(max_rows, &batch_rows, fail);
     if (r == 0)
         r = brig_lineup_count(l->model, need->star ? BRIG_SHARDS_ALL : s->shards, &line.n_shards, fail);
     if (r == 0 && s->trace != NULL) {
@@ -149,10 +163,9 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     line.trace = l->trace;
     if (r == 0)
         r = brig_line_open(&l->line, &line, fail);
-    session.line = l->line;
     if (r == 0 && need->star)
         r = check_single_layers(l, fail);
-    return r < 0 ? r : brig_session_new(&l->session, &session, fail);
+    return r < 0 ? r : open_frames(l, need->rows, batch_rows, fail);
 }
 
 /* The tokenizer on a thread of its own: a large one takes longer than the start of the shards, which is
@@ -194,6 +207,7 @@ int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need
 int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail)
 {
     struct brig_fail trace_fail;
+    brig_sched_free(l->sched);
     brig_session_free(l->session);
     brig_line_close(l->line);
     int t = brig_trace_close(l->trace, &trace_fail);

@@ -3,6 +3,7 @@
 #define BRIG_DRIVER_FRONT_LINEUP_H
 
 #include "driver/front/settings.h"
+#include "driver/run/sched.h"
 #include "driver/run/session.h"
 #include "driver/token/folder.h"
 #include "driver/token/tokenizer.h"
@@ -17,7 +18,8 @@ struct brig_lineup {
     struct brig_tokenizer *tokenizer; /* NULL when not asked for */
     struct brig_trace *trace;         /* NULL unless --trace */
     struct brig_line *line;
-    struct brig_session *session;
+    struct brig_sched *sched;     /* for sequences that are generated, or */
+    struct brig_session *session; /* for rows of given tokens: one of the two, the other is NULL */
     uint32_t ctx;
 };
 
@@ -39,10 +41,11 @@ struct brig_lineup_need {
     uint32_t ctx;   /* positions */
     bool pss;       /* each pass also reads the memory figures */
     bool tokenizer; /* open it too, while the shards start */
+    bool rows;      /* a session instead of a scheduler */
     bool star;      /* one layer a shard, each giving its rows back to the driver: for brig_session_hidden */
 };
 
-/* Shards and session; the tokenizer when asked for (its failure is the one that is told, if both fail). */
+/* Shards, and scheduler or session; the tokenizer when asked for (its failure is the one that is told, if both fail). */
 int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail);
 
 /* Ends the line in order; writes the trace (its failure is reported when there is none before). Everything

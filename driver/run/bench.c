@@ -53,9 +53,10 @@ struct streams {
     uint32_t *prompts; /* [n, n_prompt + 1] */
 };
 
-static uint32_t top_one(void *ctx)
+static uint32_t top_one(void *ctx, uint32_t ahead)
 {
     (void)ctx;
+    (void)ahead;
     return 1;
 }
 
