@@ -78,14 +78,15 @@ static void note_pass(struct flow *f)
 {
     bool first = f->out->ids.n == 0;
     trace(f, first ? "prompt" : "token", f->idle_ns, first ? f->out->n_sent : 1 + f->n_draft);
-    f->out->n_passes += !first;
+    f->out->n_passes++;
+    f->n_draft = 0;
 }
 
 static int draw(struct flow *f, const struct brig_row *row, uint32_t *id, struct brig_fail *fail)
 {
     uint64_t begin = brig_clock_ns();
-    int r = brig_sampler_pick(f->g->sampler, row->ids, row->logits, row->n,
-                              f->g->first_index + f->out->ids.n, id, fail);
+    int r = brig_sampler_pick(f->g->sampler, row->ids, row->logits, row->n, f->g->first_index + f->out->ids.n,
+                              id, fail);
     if (f->out->first_ns == 0)
         f->out->first_ns = brig_clock_ns();
     trace(f, "sample", begin, 1);
@@ -129,6 +130,19 @@ static uint32_t top(void *ctx, uint32_t ahead)
     return brig_sampler_top(f->g->sampler, ahead);
 }
 
+static int draft(void *ctx, uint32_t *ids, uint32_t n, uint32_t most, uint32_t *n_draft,
+                 struct brig_fail *fail)
+{
+    struct flow *f = ctx;
+    const struct brig_generate *g = f->g;
+    const struct brig_draft_seq seq = {ids, n, g->first_index + f->out->ids.n};
+    if (g->max_new != 0 && g->max_new - f->out->ids.n <= most) /* one token comes in any case */
+        most = (uint32_t)(g->max_new - f->out->ids.n - 1);
+    int r = brig_spec_propose(g->spec, &seq, most, ids + n, &f->n_draft, fail);
+    *n_draft = f->n_draft;
+    return r;
+}
+
 static int answer(void *ctx, const struct brig_row *row, uint32_t *next, bool *goes_on,
                   struct brig_fail *fail)
 {
@@ -136,30 +150,43 @@ static int answer(void *ctx, const struct brig_row *row, uint32_t *next, bool *g
     if (row->nth == 0)
         note_pass(f);
     int r = draw(f, row, next, fail);
+    if (r == 0 && f->g->spec != NULL)
+        brig_spec_drawn(f->g->spec, *next);
     if (r == 0)
         r = take(f, *next, row->room, goes_on, fail);
     f->idle_ns = brig_clock_ns();
     return r;
 }
 
+/* A piece of the prompt has come back: from token `from` on, up to `held`. */
+static void note_prompt(const struct flow *f, uint32_t from, uint32_t held, uint64_t begin_ns)
+{
+    const struct brig_generate *g = f->g;
+    uint32_t first = (uint32_t)(g->n_prompt - f->out->n_sent);
+    if (held > g->n_prompt)
+        held = (uint32_t)g->n_prompt;
+    if (g->spec != NULL && brig_sched_flights(g->sched) == 1)
+        brig_spec_prompt(g->spec, held - from, brig_clock_ns() - begin_ns);
+    if (g->progress != NULL)
+        g->progress(g->ctx, held - first, f->out->n_sent);
+}
+
 static int steps(struct flow *f, const struct brig_seq *seq, struct brig_fail *fail)
 {
     const struct brig_generate *g = f->g;
-    uint32_t slot, held, told;
+    uint32_t slot;
     size_t kept;
     int r = brig_sched_add(g->sched, seq, &slot, &kept, fail);
     if (r < 0)
         return r;
     f->out->n_sent = g->n_prompt - kept;
     f->out->begin_ns = f->idle_ns = brig_clock_ns();
-    told = (uint32_t)kept;
     while (r == 0 && brig_sched_busy(g->sched)) {
+        uint32_t from = brig_sched_held(g->sched, slot);
+        uint64_t begin = brig_clock_ns();
         r = brig_sched_step(g->sched, fail);
-        held = brig_sched_held(g->sched, slot);
-        if (r == 0 && g->progress != NULL && told < g->n_prompt && held > told) {
-            told = held < g->n_prompt ? held : (uint32_t)g->n_prompt;
-            g->progress(g->ctx, told - kept, f->out->n_sent);
-        }
+        if (r == 0 && from < g->n_prompt && brig_sched_held(g->sched, slot) > from)
+            note_prompt(f, from, brig_sched_held(g->sched, slot), begin);
     }
     brig_sched_end(g->sched, slot); /* after a failure; else it has ended by itself */
     return r;
@@ -168,8 +195,12 @@ static int steps(struct flow *f, const struct brig_seq *seq, struct brig_fail *f
 static int tokens(struct flow *f, struct brig_fail *fail)
 {
     const struct brig_generate *g = f->g;
-    const struct brig_seq seq = {
-        .prompt = g->prompt, .n_prompt = g->n_prompt, .top = top, .answer = answer, .ctx = f};
+    const struct brig_seq seq = {.prompt = g->prompt,
+                                 .n_prompt = g->n_prompt,
+                                 .top = top,
+                                 .draft = g->spec != NULL ? draft : NULL,
+                                 .answer = answer,
+                                 .ctx = f};
     uint32_t ctx = brig_sched_ctx(g->sched);
     uint64_t most = g->n_prompt <= ctx ? ctx - g->n_prompt + 1 : 0;
     if (brig_ids_reserve(&f->out->ids, g->max_new != 0 && g->max_new < most ? g->max_new : most) < 0)

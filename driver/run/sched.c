@@ -3,9 +3,9 @@
  * first `sent` are in it or on their way. The line answers frames in order, so a frame may carry the piece of
  * a prompt that follows one still under way; a drawn token can only follow its answer.
  *
- * A draft stands behind the ids of its slot and goes as further rows of the same run. What was drafted wrongly
- * has been written into the cache, where no row looks before it is written again: a row sees the positions up
- * to its own.
+ * A draft stands behind the ids of its slot and goes as further rows of the same run. What was drafted
+ * wrongly has been written into the cache, where no row looks before it is written again: a row sees the
+ * positions up to its own.
  */
 #include "driver/run/sched.h"
 
@@ -26,7 +26,8 @@ struct slot {
 /* A frame under way. */
 struct flight {
     struct brig_run runs[BRIG_FRAME_MAX_RUNS];
-    uint32_t wants[BRIG_FRAME_MAX_RUNS]; /* so many last rows of the run want answers; all but one are a draft */
+    uint32_t
+        wants[BRIG_FRAME_MAX_RUNS]; /* so many last rows of the run want answers; all but one are a draft */
     unsigned n_runs;
 };
 
@@ -381,8 +382,8 @@ static int ask_owner(struct brig_sched *s, struct slot *t, const struct brig_row
 
 /* The answers for the newest token of a slot and for the draft behind it, as far as it holds. The first of
  * them is row `at` of the frame's answers. */
-static int give_slot(struct brig_sched *s, struct slot *t, const struct brig_answer *a, uint32_t at, uint32_t n,
-                     struct brig_fail *fail)
+static int give_slot(struct brig_sched *s, struct slot *t, const struct brig_answer *a, uint32_t at,
+                     uint32_t n, struct brig_fail *fail)
 {
     bool goes_on = true;
     int r = 0;

@@ -35,7 +35,7 @@ struct brig_row {
     uint32_t n;
     float lse;     /* with candidates */
     uint32_t room; /* tokens that the context still takes: at 0 the next one is the last */
-    uint32_t nth;  /* tokens drawn from the same frame before it: each but 0 is the end of a draft that held */
+    uint32_t nth; /* tokens drawn from the same frame before it: each but 0 is the end of a draft that held */
 };
 
 struct brig_seq {
@@ -84,6 +84,7 @@ int brig_sched_step(struct brig_sched *s, struct brig_fail *fail);
 
 uint64_t brig_sched_frames(const struct brig_sched *s);  /* answered so far */
 unsigned brig_sched_flights(const struct brig_sched *s); /* under way at once, at most */
-uint32_t brig_sched_ctx(const struct brig_sched *s);     /* of one sequence: the model may allow less than asked */
+uint32_t
+brig_sched_ctx(const struct brig_sched *s); /* of one sequence: the model may allow less than asked */
 
 #endif

@@ -299,6 +299,40 @@ static void characters_are_whole_and_held_text_comes_at_the_end(void **state)
     close_bench(&b);
 }
 
+/* The same ends with tokens that were drafted: nothing is drawn, said or counted behind the end. */
+static void drafts_end_where_plain_answers_do(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct brig_fail fail;
+    const struct brig_spec_opts o = {.lookup = true, .length = 5, .vocab = VOCAB};
+    const uint32_t circle[] = {0, 1, 2, 3, 0};
+    const char *stops[] = {"da"};
+    uint32_t long_prompt[CTX] = {0};
+    open_bench(&b, 8);
+    struct brig_generate g = job(&b, circle, 5);
+    assert_int_equal(brig_spec_new(&g.spec, &o, &fail), 0);
+    script(5, (uint32_t[]){1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0}, 12);
+    ends(&b, &g, BRIG_STOP_REASON_CONTEXT, CTX - 5 + 1, "bcdabcdabcda");
+    assert_in_range(play.n_passes, 2, 4);
+    g.max_new = 4; /* a draft is no longer than what may still come */
+    ends(&b, &g, BRIG_STOP_REASON_LENGTH, 4, "bcda");
+    assert_in_range(play.rows[play.n_passes - 1], 1, 4);
+    g.max_new = 0;
+    g.stops = stops;
+    g.n_stops = 1;
+    ends(&b, &g, BRIG_STOP_REASON_STOP, 4, "bc");
+    g.n_stops = 0;
+    script(5, (uint32_t[]){1, 2, END, 0}, 4);
+    ends(&b, &g, BRIG_STOP_REASON_EOS, 2, "bc");
+    g = (struct brig_generate){.spec = g.spec};
+    struct brig_generate full = job(&b, long_prompt, CTX);
+    full.spec = g.spec;
+    ends(&b, &full, BRIG_STOP_REASON_CONTEXT, 1, "a");
+    brig_spec_free(g.spec);
+    close_bench(&b);
+}
+
 static void a_full_context_ends(void **state)
 {
     (void)state;
@@ -450,6 +484,7 @@ int main(void)
         cmocka_unit_test(ignored_end_tokens_have_no_text),
         cmocka_unit_test(a_stop_string_may_span_tokens),
         cmocka_unit_test(characters_are_whole_and_held_text_comes_at_the_end),
+        cmocka_unit_test(drafts_end_where_plain_answers_do),
         cmocka_unit_test(a_full_context_ends),
         cmocka_unit_test(a_prompt_goes_in_batches_and_wants_one_answer),
         cmocka_unit_test(a_second_turn_sends_only_what_is_new),
