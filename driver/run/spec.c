@@ -3,6 +3,7 @@
 
 #include "driver/run/sched.h"
 #include "driver/run/spec_cost.h"
+#include "driver/run/spec_odds.h"
 #include "proto/base/clock.h"
 #include "proto/base/mem.h"
 
@@ -15,22 +16,22 @@
 #define BEGIN_MODEL 4.0
 #define BEGIN_DISK  1.0
 
-/* How often a token of a class holds: hits and tries count less with each newer draft of the class, and fade
- * with each frame that could have had one, so that a class that was given up is tried again some day. */
-#define FADE_USED 0.9
-#define FADE_IDLE 0.99
+/* Frames of one row that must be known before anything is drafted: some may have been slow. Where a disk
+ * decides each of them is dear, and what a wrong draft costs is nearly nothing. */
+#define ENOUGH      4u
+#define ENOUGH_DISK 1u
+
+/* A frame that took more than so many times what was expected did so for a reason that is no draft's; if it
+ * was one, more is expected next time. */
+#define SURPRISE 2.0
 
 /* Drafts that the time of making one is learned from. */
 #define MADE_MEMORY 8u
 
-struct sureness {
-    double hits, tries;
-};
-
 struct drafter {
     const struct brig_draft *kind;
     void *state;
-    struct sureness sure[BRIG_DRAFT_CLASSES];
+    struct brig_spec_odds odds[BRIG_DRAFT_CLASSES];
     double token_ns; /* making one token of a draft, when n_made > 0 */
     unsigned n_made;
     bool tried; /* the first draft of a model reads all of the prompt: it tells nothing of the next ones */
@@ -43,6 +44,7 @@ struct choice {
     unsigned class;
     uint32_t n;
     double rate; /* tokens a nanosecond that are expected */
+    double ns;   /* expected of the frame, without making the draft */
 };
 
 struct brig_spec {
@@ -109,12 +111,6 @@ void brig_spec_prompt(struct brig_spec *s, uint32_t rows, uint64_t ns)
 
 /* ---- what the last frame came to ---- */
 
-static void fade(struct sureness *c, double by)
-{
-    c->hits *= by;
-    c->tries *= by;
-}
-
 static void settle(struct brig_spec *s)
 {
     struct drafter *d = s->sent.d;
@@ -125,21 +121,21 @@ static void settle(struct brig_spec *s)
     brig_spec_cost_frame(&s->cost, 1 + n, s->frame_ns);
     if (!s->begun)
         s->account_ns +=
-            s->cost.one_ns * ((s->o.draft != NULL ? BEGIN_MODEL : 0) + (s->o.disk_bound ? BEGIN_DISK : 0));
+            s->cost.one.ns * ((s->o.draft != NULL ? BEGIN_MODEL : 0) + (s->o.disk_bound ? BEGIN_DISK : 0));
     s->begun = true;
-    s->account_ns += INCOME * (double)s->frame_ns;
+    s->account_ns += INCOME * s->cost.one.ns;
     if (d == NULL)
         return;
-    struct sureness *c = &d->sure[s->sent.class];
-    fade(c, FADE_USED);
-    c->hits += s->n_held;
-    c->tries += s->n_held < n ? s->n_held + 1 : n;
+    brig_spec_odds_add(&d->odds[s->sent.class], n, s->n_held);
     d->stats.drafted += n;
     d->stats.accepted += s->n_held;
     d->stats.frames++;
-    s->account_ns += s->cost.one_ns * (1 + s->n_held) - (double)(s->frame_ns + s->made_ns);
-    if (s->account_ns > SAVED * s->cost.one_ns)
-        s->account_ns = SAVED * s->cost.one_ns;
+    double took = (double)s->frame_ns < SURPRISE * s->sent.ns ? (double)s->frame_ns : SURPRISE * s->sent.ns;
+    double lost = took + (double)s->made_ns - s->cost.one.ns;
+    /* One that was faster than a frame of one row saved what held, and no more. */
+    s->account_ns += s->cost.one.ns * s->n_held - (lost > 0 ? lost : 0);
+    if (s->account_ns > SAVED * s->cost.one.ns)
+        s->account_ns = SAVED * s->cost.one.ns;
 }
 
 void brig_spec_drawn(struct brig_spec *s, uint32_t id)
@@ -155,37 +151,31 @@ void brig_spec_drawn(struct brig_spec *s, uint32_t id)
 
 /* ---- what goes with the next one ---- */
 
-/* Of what was tried; what was not counts as half. */
-static double chance(const struct sureness *c)
-{
-    return (c->hits + 1) / (c->tries + 2);
-}
-
 /* The length with the most tokens a second, of those that the account can bear. */
 static void choose_length(const struct brig_spec *s, struct drafter *d, unsigned class, uint32_t most,
                           struct choice *best)
 {
-    double p = chance(&d->sure[class]), held = 1, tokens = 1;
+    double held = 1, tokens = 1;
+    uint32_t bold = 2 * s->cost.most + 1; /* what longer ones cost is a guess */
     /* What it takes to make is learned on a short one. */
-    if (d->n_made == 0 && most > 1)
-        most = 1;
-    for (uint32_t n = 1; n <= most; n++) {
-        double ns = brig_spec_cost_ns(&s->cost, n) + n * d->token_ns;
-        held *= p;
+    if (d->n_made == 0)
+        bold = 1;
+    for (uint32_t n = 1; n <= most && n <= bold; n++) {
+        double make_ns = n * d->token_ns, ns = brig_spec_cost_ns(&s->cost, n);
+        double hoped_ns = brig_spec_cost_hoped_ns(&s->cost, n) + make_ns;
+        held *= brig_spec_odds_at(&d->odds[class], n);
         tokens += held;
-        if (ns - s->cost.one_ns > s->account_ns)
-            continue;
-        if (tokens / ns > best->rate)
-            *best = (struct choice){.d = d, .class = class, .n = n, .rate = tokens / ns};
+        if (ns + make_ns - s->cost.one.ns <= s->account_ns && tokens / hoped_ns > best->rate)
+            *best = (struct choice){.d = d, .class = class, .n = n, .rate = tokens / hoped_ns, .ns = ns};
     }
 }
 
 static struct choice choose(struct brig_spec *s, const struct brig_draft_seq *seq, uint32_t most)
 {
     struct choice best = {0};
-    bool known = s->cost.one_ns > 0;
+    bool known = s->cost.one.n >= (s->o.disk_bound ? ENOUGH_DISK : ENOUGH) && s->cost.one.ns > 0;
     if (known)
-        best.rate = 1 / s->cost.one_ns;
+        best.rate = 1 / s->cost.one.ns;
     for (unsigned i = 0; i < s->n_drafters; i++) {
         struct drafter *d = &s->drafters[i];
         uint32_t can = 0;
@@ -194,11 +184,11 @@ static struct choice choose(struct brig_spec *s, const struct brig_draft_seq *se
         if (can == 0)
             continue;
         if (s->o.length > 0 && best.d == NULL)
-            best = (struct choice){d, class, s->o.length < can ? s->o.length : can, 0};
+            best = (struct choice){.d = d, .class = class, .n = s->o.length < can ? s->o.length : can};
         if (s->o.length == 0 && known)
             choose_length(s, d, class, can, &best);
         if (s->o.length == 0)
-            fade(&d->sure[class], FADE_IDLE);
+            brig_spec_odds_fade(&d->odds[class]);
     }
     return best;
 }

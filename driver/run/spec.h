@@ -3,11 +3,13 @@
  *
  * With a fixed length every frame takes as long a draft as there is. Without one, the length is chosen by
  * what was measured in this run: the time of a frame of n rows (spec_cost.h), the time that a draft takes to
- * make, and how often drafts of each class have held. Of all lengths the one with the most tokens a second
- * wins, none among them. What that may lose is bounded by an account in units of time: each frame pays 1/50
- * of its own time into it, a draft takes out what it cost more than the tokens that it brought would have
- * cost one by one, and puts in what it saved; and no draft is sent that could take out more than is there. So
- * a text in which nothing holds costs about 2 % more, and one that repeats itself soon has long drafts.
+ * make, and how often drafts of each class have held (spec_odds.h). Of all lengths the one with the most
+ * tokens a second wins, none among them.
+ *
+ * What that may lose is bounded by an account: each frame pays in 1/50 of what one of a single row takes; a
+ * draft takes out what its frame took longer than that, and puts in what the tokens that held would have
+ * taken one by one, up to 16 frames in all; and no draft is sent that would take out more than there is. So a
+ * text in which nothing holds costs about 2 % more, and one that repeats itself soon has long drafts.
  */
 #ifndef BRIG_DRIVER_RUN_SPEC_H
 #define BRIG_DRIVER_RUN_SPEC_H

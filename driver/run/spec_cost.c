@@ -1,25 +1,42 @@
 /* What a frame of n rows costs. */
 #include "driver/run/spec_cost.h"
 
-/* A new figure counts 1/n at first and 1/8 later. One that is far off (a machine that was busy elsewhere, a
- * process that was stopped) counts as this many times what was expected. */
-#define MEMORY  8u
-#define OUTLIER 3.0
+#include <math.h>
 
 /* Share of the first row's time that each further one costs where nothing is known yet and a disk decides. */
 #define DISK_ROW 0.02
+/* Of what was measured of further rows, with each frame that had none. */
+#define HOPE 0.98
 
-static void learn(double *mean, unsigned *n, double x, double most)
+/* What a frame says of a further row, when one row takes one_ns: more than that is no draft's fault. */
+static double per_row(double frame_ns, uint32_t further, double one_ns)
 {
-    if (*n > 0 && x > most)
-        x = most;
-    *n += *n < MEMORY;
-    *mean += (x - *mean) / *n;
+    if (further == 0)
+        return frame_ns;
+    double more = frame_ns > one_ns ? (frame_ns - one_ns) / further : 0;
+    return more < one_ns ? more : one_ns;
 }
 
-static void learn_one(struct brig_spec_cost *c, double ns)
+static void take_figure(struct brig_spec_figure *f, double one_ns)
 {
-    learn(&c->one_ns, &c->n_one, ns, OUTLIER * c->one_ns);
+    double sorted[BRIG_SPEC_COST_NEWEST];
+    unsigned n = 0;
+    for (unsigned i = 0; i < BRIG_SPEC_COST_NEWEST && i < f->n; i++) {
+        double x = per_row(f->newest[i].ns, f->newest[i].further, one_ns);
+        unsigned at = n++;
+        for (; at > 0 && sorted[at - 1] > x; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = x;
+    }
+    if (n > 0)
+        f->ns = sorted[(n - 1) / 3];
+}
+
+static void remember(struct brig_spec_figure *f, double ns, uint32_t further)
+{
+    unsigned at = f->n++ % BRIG_SPEC_COST_NEWEST;
+    f->newest[at].ns = ns;
+    f->newest[at].further = further;
 }
 
 static unsigned group_of(uint32_t further)
@@ -41,46 +58,52 @@ void brig_spec_cost_prompt(struct brig_spec_cost *c, uint32_t rows, uint64_t ns)
 void brig_spec_cost_frame(struct brig_spec_cost *c, uint32_t rows, uint64_t ns)
 {
     double x = (double)ns;
-    if (rows <= 1) {
-        learn_one(c, x);
-        return;
-    }
-    if (c->n_one == 0)
+    uint32_t further = rows > 0 ? rows - 1 : 0;
+    if (further > 0 && c->one.n == 0)
         return; /* nothing to compare it with */
     /* More rows in less time: one row takes no longer than that. */
-    if (x < c->one_ns)
-        learn_one(c, x);
-    unsigned g = group_of(rows - 1);
-    double more = x > c->one_ns ? (x - c->one_ns) / (rows - 1) : 0;
-    double most = c->n_row[g] > 0 ? OUTLIER * c->row_ns[g] : 0;
-    most = most > c->one_ns ? most : c->one_ns;
-    learn(&c->row_ns[g], &c->n_row[g], more < most ? more : most, most);
+    if (further == 0 || x < c->one.ns)
+        remember(&c->one, x, 0);
+    c->without = further == 0 ? c->without + 1 : 0;
+    if (further > 0)
+        remember(&c->more[group_of(further)], x, further);
+    c->most = further > c->most ? further : c->most;
+    take_figure(&c->one, 0);
+    for (unsigned g = 0; g < BRIG_SPEC_COST_GROUPS; g++)
+        take_figure(&c->more[g], c->one.ns);
 }
 
 /* A further row before any was measured: as in the prompt, never more than a row alone. */
 static double guess(const struct brig_spec_cost *c)
 {
     if (c->disk_bound)
-        return DISK_ROW * c->one_ns;
+        return DISK_ROW * c->one.ns;
     if (c->prompt_rows == 0)
-        return c->one_ns;
-    double more = (c->prompt_ns - c->one_ns) / (c->prompt_rows - 1);
-    return more < 0 ? 0 : more < c->one_ns ? more : c->one_ns;
+        return c->one.ns;
+    double more = (c->prompt_ns - c->one.ns) / (c->prompt_rows - 1);
+    return more < 0 ? 0 : more < c->one.ns ? more : c->one.ns;
 }
 
-/* As measured in the group, else in the nearest smaller one, else in the nearest larger one. */
+/* As measured in the group, or in one of fewer rows if that is less: in a larger frame a further row costs no
+ * more. */
 static double row_ns(const struct brig_spec_cost *c, unsigned group)
 {
-    for (unsigned g = group + 1; g-- > 0;)
-        if (c->n_row[g] > 0)
-            return c->row_ns[g];
-    for (unsigned g = group + 1; g < BRIG_SPEC_COST_GROUPS; g++)
-        if (c->n_row[g] > 0)
-            return c->row_ns[g];
-    return guess(c);
+    double least = -1;
+    for (unsigned g = 0; g < BRIG_SPEC_COST_GROUPS; g++) {
+        const struct brig_spec_figure *f = &c->more[g];
+        bool counts = f->n > 0 && (g <= group || least < 0);
+        if (counts && (least < 0 || f->ns < least))
+            least = f->ns;
+    }
+    return least < 0 ? guess(c) : least;
 }
 
 double brig_spec_cost_ns(const struct brig_spec_cost *c, uint32_t further)
 {
-    return further == 0 ? c->one_ns : c->one_ns + further * row_ns(c, group_of(further));
+    return further == 0 ? c->one.ns : c->one.ns + further * row_ns(c, group_of(further));
+}
+
+double brig_spec_cost_hoped_ns(const struct brig_spec_cost *c, uint32_t further)
+{
+    return c->one.ns + pow(HOPE, c->without) * (brig_spec_cost_ns(c, further) - c->one.ns);
 }
