@@ -61,7 +61,7 @@ def test_the_same_tokens(world, name, draw):
                          ids=" ".join)
 def test_the_same_tokens_whatever_the_line(world, args):
     for name, draw in (("llama/q8_0", "greedy"), ("olmoe/q4_0", "seed 3"), ("gemma3/q4_0", "penalties")):
-        base = (MODELS[name], *BASE, *DRAWS[draw], *args)
+        base = (MODELS[name], *BASE, *DRAWS[draw], *args, *(("-n", "8") if "cold" in args else ()))
         want = world.stats(*base)["ids"]
         for how in ("lookup", "itself"):
             got = world.stats(*base, *drafts_of(MODELS[name])[how])
@@ -70,7 +70,7 @@ def test_the_same_tokens_whatever_the_line(world, args):
 
 
 def test_a_draft_model_that_is_another(world):
-    """One that is often wrong, and one that is always wrong: the types of one model are not the same bits."""
+    """One that is sometimes wrong: the same weights in another type."""
     model = MODELS["llama/f32"]
     want = world.stats(model, *BASE, "--temp", "0", "-n", "60")
     for kind in ("q4_0", "q8_0", "f16"):
@@ -93,7 +93,7 @@ def test_drafts_fit_into_frames(world, batch):
 
 def test_ends_are_the_same(world):
     """The context, a stop string, an end token, a limit of one: with a draft that reaches beyond each."""
-    for name in ("llama/q8_0", "gemma3/q4_0"):
+    for name in ("llama/q8_0", "gemma3/q4_0") if kit.FULL else ("gemma3/q4_0",):
         model = MODELS[name]
         plain = ("--raw", "-p", PROMPT, "--temp", "0")
         text = world.good("run", model, *plain, "-n", "40", "--ignore-eos", "-q").out
@@ -101,11 +101,12 @@ def test_ends_are_the_same(world):
         for args in (("--ctx", "40", "--ignore-eos"), ("-n", "1"), ("-n", "2", "--ignore-eos"), ("--ctx", "64"),
                      ("--stop", stop, "-n", "60", "--ignore-eos")):
             want = world.stats(model, *plain, *args)
-            said = world.good("run", model, *plain, *args, "-q").out
+            said = world.good("run", model, *plain, *args, "-q").out if "--stop" in args else None
             for how, options in drafts_of(model).items():
                 got = world.stats(model, *plain, *args, *options)
                 assert (got["ids"], got["stop_reason"]) == (want["ids"], want["stop_reason"]), (name, args, how)
-                assert world.good("run", model, *plain, *args, *options, "-q").out == said, (name, args, how)
+                if said is not None:
+                    assert world.good("run", model, *plain, *args, *options, "-q").out == said, (name, args, how)
 
 
 def test_chat_drafts_over_turns(world):
