@@ -49,7 +49,7 @@ static void make_run(struct run *r)
     r->report = (struct brig_report){.model = r->model,
                                      .embed = r->embed,
                                      .mode = "warm",
-                                     .kv_f32 = true,
+                                     .kv = BRIG_KV_F32,
                                      .seed = 42,
                                      .n_prompt = 12,
                                      .generated = &r->generated,
@@ -81,11 +81,11 @@ static void every_field_is_written(void **state)
         "decode_tok_s",   "pss_peak_bytes",  "weights_bytes", "cgroup_peak_bytes",
         "hops_per_token", "bytes_per_token", "hop_us_p50",    "hop_us_p99",
         "per_shard",      "passes",          "drafts",        "tokens_per_pass",
-        "drafted_tokens", "accepted_tokens", "draft_model",
+        "drafted_tokens", "accepted_tokens", "draft_model",   "kv_bytes",
     };
-    static const char *const shard_fields[] = {"stage",        "pid",           "host",      "layers",
-                                               "head",         "start_s",       "compute_s", "wait_s",
-                                               "mapped_bytes", "pss_peak_bytes"};
+    static const char *const shard_fields[] = {
+        "stage",     "pid",    "host",         "layers",         "head",  "start_s",
+        "compute_s", "wait_s", "mapped_bytes", "pss_peak_bytes", "lives", "kv_bytes"};
     char path[] = "/tmp/brigade-report-XXXXXX";
     struct run r;
     struct brig_fail fail;
