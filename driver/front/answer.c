@@ -48,7 +48,8 @@ int brig_answer_run(struct brig_answer_job *job, struct brig_generated *ret, str
     struct brig_lineup *l = job->lineup;
     const struct brig_settings *s = l->settings;
     struct sink sink = {.job = job};
-    struct brig_generate g = {.session = l->session,
+    struct brig_generate g = {.sched = l->sched,
+                              .spec = l->spec,
                               .tokenizer = l->tokenizer,
                               .prompt = job->prompt.v,
                               .n_prompt = job->prompt.n,

@@ -90,6 +90,15 @@ static void print_row(const struct brig_bench_table *t, const struct brig_bench_
            bytes_per_token(t, row), 100 * share(t, row));
 }
 
+static void print_drafts(const struct brig_bench_table *t, const struct brig_bench_row *row)
+{
+    const struct brig_bench_sample *s = &row->samples[0];
+    if (s->drafted > 0)
+        printf("drafts: %s, %u shards: %.2f tokens a pass, %" PRIu64 " of %" PRIu64 " drafted held\n",
+               row->config.mode->name, row->config.n_shards, MEDIAN(row, rows_per_frame, t->repeat),
+               s->accepted, s->drafted);
+}
+
 int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *fail)
 {
     const struct brig_bench_row *few, *many;
@@ -102,6 +111,8 @@ int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *f
     for (unsigned i = 0; i < t->n_rows; i++)
         print_row(t, &t->rows[i]);
     printf("probe: memory read once at %.1f GB/s by as many threads as a shard has\n", bandwidth(t) / 1e9);
+    for (unsigned i = 0; i < t->n_rows; i++)
+        print_drafts(t, &t->rows[i]);
     if (hop_cost(t, &few, &many, &us))
         printf("hop: %.1f us each, from %u to %u shards (%s)\n", us, few->config.n_shards,
                many->config.n_shards, few->config.mode->name);
@@ -127,6 +138,9 @@ static json_t *sample_json(const struct brig_bench_sample *s)
     json_object_set_new(o, "start_s", json_real(s->start_s));
     json_object_set_new(o, "prefill_tok_s", json_real(s->prefill_tok_s));
     json_object_set_new(o, "decode_tok_s", json_real(s->decode_tok_s));
+    json_object_set_new(o, "rows_per_frame", json_real(s->rows_per_frame));
+    json_object_set_new(o, "drafted_tokens", json_integer((json_int_t)s->drafted));
+    json_object_set_new(o, "accepted_tokens", json_integer((json_int_t)s->accepted));
     json_object_set_new(o, "hop_us_p50", s->has_hops ? json_real(s->hop_us_p50) : json_null());
     json_object_set_new(o, "hop_us_p99", s->has_hops ? json_real(s->hop_us_p99) : json_null());
     return o;

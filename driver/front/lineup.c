@@ -59,7 +59,14 @@ static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
 
 int brig_lineup_vocab(struct brig_lineup *l, struct brig_fail *fail)
 {
-    return brig_folder_attach(&l->folder, l->model, fail);
+    return l->model->vocab.n_tokens > 0 ? 0 : brig_folder_attach(&l->folder, l->model, fail);
+}
+
+/* The vocabulary is compared with that of the draft model. */
+static int open_drafts(struct brig_lineup *l, struct brig_fail *fail)
+{
+    int r = l->settings->draft != NULL ? brig_lineup_vocab(l, fail) : 0;
+    return r < 0 ? r : brig_drafts_open(&l->drafts, l->settings, l->model, fail);
 }
 
 static int open_tokenizer(struct brig_lineup *l, struct brig_fail *fail)
@@ -90,7 +97,7 @@ int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool 
         r = brig_embed_open(&l->embed, l->model, fail);
     if (r == 0 && with_tokenizer)
         r = open_tokenizer(l, fail);
-    return r;
+    return r < 0 ? r : open_drafts(l, fail);
 }
 
 void brig_lineup_choose_ctx(struct brig_lineup *l)
@@ -122,6 +129,20 @@ static int check_single_layers(struct brig_lineup *l, struct brig_fail *fail)
     return 0;
 }
 
+/* Who makes the frames of what the verb wants. */
+static int open_frames(struct brig_lineup *l, bool rows, uint32_t batch_rows, struct brig_fail *fail)
+{
+    const struct brig_session_opts session = {
+        .model = l->model, .embed = l->embed, .line = l->line, .ctx = l->ctx, .batch_rows = batch_rows};
+    const struct brig_sched_opts sched = {.model = l->model,
+                                          .embed = l->embed,
+                                          .line = l->line,
+                                          .ctx = l->ctx,
+                                          .slots = 1,
+                                          .frame_rows = batch_rows};
+    return rows ? brig_session_new(&l->session, &session, fail) : brig_sched_new(&l->sched, &sched, fail);
+}
+
 static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
@@ -145,8 +166,8 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
                                   .star = need->star,
                                   .pss = need->pss,
                                   .cancel = brig_interrupt_flag()};
-    struct brig_session_opts session = {.model = l->model, .embed = l->embed, .ctx = ctx};
-    int r = brig_lineup_batch(max_rows, &session.batch_rows, fail);
+    uint32_t batch_rows;
+    int r = brig_lineup_batch(max_rows, &batch_rows, fail);
     if (r == 0)
         r = from_test("BRIGADE_TEST_AHEAD", &line.ahead_bytes, fail);
     if (r == 0)
@@ -159,10 +180,14 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     line.trace = l->trace;
     if (r == 0)
         r = brig_line_open(&l->line, &line, fail);
-    session.line = l->line;
     if (r == 0 && need->star)
         r = check_single_layers(l, fail);
-    return r < 0 ? r : brig_session_new(&l->session, &session, fail);
+    if (r == 0)
+        r = open_frames(l, need->rows, batch_rows, fail);
+    if (r < 0 || need->rows)
+        return r;
+    r = brig_drafts_start(&l->drafts, s, &line, need->sample, l->disk_bound, fail);
+    return r < 0 || !l->drafts.any ? r : brig_spec_new(&l->spec, &l->drafts.opts, fail);
 }
 
 /* The tokenizer on a thread of its own: a large one takes longer than the start of the shards, which is
@@ -204,6 +229,9 @@ int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need
 int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail)
 {
     struct brig_fail trace_fail;
+    brig_spec_free(l->spec);
+    brig_drafts_release(&l->drafts);
+    brig_sched_free(l->sched);
     brig_session_free(l->session);
     brig_line_close(l->line);
     int t = brig_trace_close(l->trace, &trace_fail);

@@ -2,7 +2,9 @@
 #ifndef BRIG_DRIVER_FRONT_LINEUP_H
 #define BRIG_DRIVER_FRONT_LINEUP_H
 
+#include "driver/front/drafts.h"
 #include "driver/front/settings.h"
+#include "driver/run/sched.h"
 #include "driver/run/session.h"
 #include "driver/token/folder.h"
 #include "driver/token/tokenizer.h"
@@ -17,7 +19,11 @@ struct brig_lineup {
     struct brig_tokenizer *tokenizer; /* NULL when not asked for */
     struct brig_trace *trace;         /* NULL unless --trace */
     struct brig_line *line;
-    struct brig_session *session;
+    struct brig_sched *sched;     /* for sequences that are generated, or */
+    struct brig_session *session; /* for rows of given tokens: one of the two, the other is NULL */
+    struct brig_drafts drafts;
+    struct brig_spec *spec; /* of the scheduler's sequences; NULL: nothing is drafted */
+    bool disk_bound;        /* what is read decides how long a pass takes; known before the start */
     uint32_t ctx;
 };
 
@@ -36,13 +42,16 @@ void brig_lineup_choose_ctx(struct brig_lineup *l);
 
 /* What a line is started for, beyond settings. */
 struct brig_lineup_need {
-    uint32_t ctx;   /* positions */
-    bool pss;       /* each pass also reads the memory figures */
-    bool tokenizer; /* open it too, while the shards start */
-    bool star;      /* one layer a shard, each giving its rows back to the driver: for brig_session_hidden */
+    uint32_t ctx;                          /* positions */
+    bool pss;                              /* each pass also reads the memory figures */
+    bool tokenizer;                        /* open it too, while the shards start */
+    bool rows;                             /* a session instead of a scheduler */
+    const struct brig_sample_opts *sample; /* how tokens are drawn: for drafts; NULL with rows */
+    bool star; /* one layer a shard, each giving its rows back to the driver: for brig_session_hidden */
 };
 
-/* Shards and session; the tokenizer when asked for (its failure is the one that is told, if both fail). */
+/* Shards, scheduler or session, and drafts; the tokenizer when asked for (its failure is the one that is
+ * told, if both fail). */
 int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail);
 
 /* Ends the line in order; writes the trace (its failure is reported when there is none before). Everything

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "driver/front/verb.h"
+#include "driver/run/sched.h"
 #include "proto/base/parse.h"
 #include "proto/model/desc.h"
 
@@ -174,6 +175,30 @@ static int take_kv(struct brig_settings *s, const struct brig_option *o, const c
     (void)o;
     s->kv_given = true;
     return brig_kv_type_by_name(value, &s->kv) ? 0 : wrong(fail, "f16, f32 or q8 is needed");
+}
+
+static int take_lookup(struct brig_settings *s, const struct brig_option *o, const char *value,
+                       struct brig_fail *fail)
+{
+    static const char *const names[] = {
+        [BRIG_LOOKUP_AUTO] = "auto", [BRIG_LOOKUP_ON] = "on", [BRIG_LOOKUP_OFF] = "off"};
+    (void)o;
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(value, names[i]) == 0) {
+            s->lookup = (enum brig_lookup)i;
+            return 0;
+        }
+    return wrong(fail, "on, off or auto is needed");
+}
+
+static int take_draft_len(struct brig_settings *s, const struct brig_option *o, const char *value,
+                          struct brig_fail *fail)
+{
+    if (strcmp(value, "auto") == 0) {
+        *(uint64_t *)field(s, o) = 0;
+        return 0;
+    }
+    return take_count(s, o, value, fail);
 }
 
 static int take_timeout(struct brig_settings *s, const struct brig_option *o, const char *value,

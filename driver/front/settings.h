@@ -14,6 +14,12 @@
 
 #define BRIG_SETTINGS_MAX_STOPS 64u
 
+enum brig_lookup {
+    BRIG_LOOKUP_AUTO, /* where a disk decides how long a pass takes */
+    BRIG_LOOKUP_ON,
+    BRIG_LOOKUP_OFF,
+};
+
 struct brig_settings {
     const char *operand; /* MODEL, KIND or VERB; NULL when not given */
     const char *second;  /* OUT of pack */
@@ -44,6 +50,10 @@ struct brig_settings {
     bool insecure;
     uint32_t timeout_ms;
     bool shards_given, mode_given, threads_given, kv_given;
+    /* drafts */
+    enum brig_lookup lookup;
+    const char *draft;  /* the draft model; NULL: none */
+    uint64_t draft_len; /* 0: chosen */
     /* what is written */
     const char *stats, *trace, *out;
     bool json, quiet;

@@ -195,6 +195,35 @@ static int measure_tokenizer(struct brig_lineup *l, struct brig_bench_table *t, 
     return r;
 }
 
+/* One draft model for all rows: what it kept of one is cut when the next begins. */
+static int start_drafts(struct brig_lineup *l, const struct brig_bench_table *t, struct brig_bench_opts *o,
+                        struct brig_fail *fail)
+{
+    const struct brig_settings *s = l->settings;
+    struct brig_sample_opts greedy = brig_sample_defaults();
+    const struct brig_line_opts line = {.model = l->model,
+                                        .threads = o->threads,
+                                        .link = o->link,
+                                        .hold = o->hold,
+                                        .exact = o->exact,
+                                        .kv = o->kv,
+                                        .ctx = o->n_prompt + o->n_generate,
+                                        .timeout_ms = o->timeout_ms,
+                                        .pss = true,
+                                        .cancel = o->cancel};
+    greedy.temp = 0;
+    for (unsigned i = 0; i < t->n_rows; i++)
+        if (t->rows[i].config.n_streams > 1 && (s->draft != NULL || s->lookup == BRIG_LOOKUP_ON))
+            return brig_fail_set(fail, BRIG_EUSAGE, "--streams %s: drafts are measured with one stream",
+                                 s->bench_streams);
+    int r = brig_drafts_start(&l->drafts, s, &line, &greedy, false, fail);
+    if (r < 0 || !l->drafts.any)
+        return r;
+    o->spec = &l->drafts.opts;
+    o->draft_line = l->drafts.line;
+    return 0;
+}
+
 static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
@@ -217,6 +246,8 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
         r = fill_rows(t, l, fail);
     if (r == 0)
         r = allocate(t, s, fail);
+    if (r == 0)
+        r = start_drafts(l, t, &o, fail);
     if (r < 0)
         return r;
     brig_progress_init(&bar, "bench", s->quiet);

@@ -191,7 +191,8 @@ static int open_all(struct chat *c, const struct brig_settings *s, struct brig_f
         return r;
     brig_lineup_choose_ctx(&c->lineup);
     r = brig_lines_open(&c->lines, "> ", fail);
-    return r < 0 ? r : brig_lineup_start(&c->lineup, &(struct brig_lineup_need){.ctx = c->lineup.ctx}, fail);
+    const struct brig_lineup_need need = {.ctx = c->lineup.ctx, .sample = &c->job.sample};
+    return r < 0 ? r : brig_lineup_start(&c->lineup, &need, fail);
 }
 
 static int run(const struct brig_settings *s, struct brig_fail *fail)

@@ -4,6 +4,7 @@
 
 #include "driver/chat/chat.h"
 #include "driver/front/verb.h"
+#include "driver/run/draft.h"
 #include "driver/sample/sampler.h"
 #include "driver/token/tokenizer.h"
 #include "launcher/launcher.h"
@@ -25,6 +26,7 @@
         return row->name;                                                                                    \
     }
 
+ROW_OF(draft, brig_draft, brig_draft_at)
 ROW_OF(family, brig_family, brig_family_at)
 ROW_OF(type, brig_type, brig_type_at)
 ROW_OF(format, brig_format, brig_format_at)
@@ -62,6 +64,7 @@ static const struct kind {
     {"tokenizers", "tokenizer", "kinds of tokenizers", brig_tokenizer_kind_at},
     {"pretokenizers", "pretokenizer", "kinds of pre-tokenizers, for --pre", brig_pretokenizer_at},
     {"templates", "template", "chat templates", brig_chat_template_at},
+    {"drafts", "draft", "guesses at the next tokens, checked in one pass", draft},
     {"samplers", "sampler", "stages of the sampler, in order", brig_sampler_stage_at},
     {"errors", "error", "kinds of failure", error},
     {"verbs", "verb", "what brigade can do", verb},

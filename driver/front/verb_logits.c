@@ -103,7 +103,7 @@ static int write_files(struct brig_lineup *l, const struct brig_ids *ids, struct
 {
     struct brig_outfile hidden = {0}, out = {0};
     const struct brig_settings *s = l->settings;
-    const struct brig_lineup_need need = {.ctx = (uint32_t)ids->n, .star = s->hidden != NULL};
+    const struct brig_lineup_need need = {.ctx = (uint32_t)ids->n, .star = s->hidden != NULL, .rows = true};
     int r = s->hidden == NULL ? 0 : brig_outfile_open(&hidden, s->hidden, fail);
     if (r == 0 && s->out != NULL)
         r = brig_outfile_open(&out, s->out, fail);

@@ -127,9 +127,13 @@ static int report(struct brig_lineup *l, const struct brig_answer_job *job, cons
                               .kv = s->kv,
                               .seed = job->sample.seed,
                               .n_prompt = job->prompt.n,
-                              .generated = g};
+                              .generated = g,
+                              .spec = l->spec,
+                              .draft_model = l->drafts.model};
     struct brig_buf line = {0};
     brig_line_stats(l->line, &rep.line);
+    if (l->drafts.line != NULL)
+        brig_line_stats(l->drafts.line, &rep.draft_line);
     if (!s->quiet && brig_report_line(&rep, &line) == 0)
         fprintf(stderr, "brigade: %s\n", line.data);
     brig_buf_release(&line);
@@ -166,7 +170,10 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     if (r == 0) {
         brig_lineup_choose_ctx(&l);
         r = brig_lineup_start(
-            &l, &(struct brig_lineup_need){.ctx = l.ctx, .pss = s->stats != NULL, .tokenizer = true}, fail);
+            &l,
+            &(struct brig_lineup_need){
+                .ctx = l.ctx, .pss = s->stats != NULL, .tokenizer = true, .sample = &job.sample},
+            fail);
     }
     if (r == 0)
         r = make_prompt(&l, &text, &job.prompt, fail);

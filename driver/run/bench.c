@@ -48,9 +48,10 @@ static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c
 
 /* One sequence: a made-up prompt, then the likeliest token again and again. */
 struct stream {
-    uint32_t *prompt; /* [n_prompt + 1] with room for the first token drawn */
-    uint32_t *ids;    /* [n_generate] */
-    uint32_t n, end;  /* drawn; how many are wanted now */
+    uint32_t *prompt;       /* [n_prompt + 1] with room for the first token drawn */
+    uint32_t *ids;          /* [n_generate] */
+    uint32_t n, end;        /* drawn; how many are wanted now */
+    struct brig_spec *spec; /* NULL: no drafts */
 };
 
 struct streams {
@@ -61,9 +62,10 @@ struct streams {
     uint32_t *prompts; /* [n, n_prompt + 1] */
 };
 
-static uint32_t top_one(void *ctx)
+static uint32_t top_one(void *ctx, uint32_t ahead)
 {
     (void)ctx;
+    (void)ahead;
     return 1;
 }
 
@@ -73,8 +75,19 @@ static int take_likeliest(void *ctx, const struct brig_row *row, uint32_t *next,
     struct stream *t = ctx;
     (void)fail;
     *next = t->ids[t->n++] = row->ids[0];
+    if (t->spec != NULL)
+        brig_spec_drawn(t->spec, *next);
     *goes_on = t->n < t->end;
     return 0;
+}
+
+static int draft(void *ctx, uint32_t *ids, uint32_t n, uint32_t most, uint32_t *n_draft,
+                 struct brig_fail *fail)
+{
+    struct stream *t = ctx;
+    const struct brig_draft_seq seq = {ids, n, t->n};
+    uint32_t left = t->end - t->n - 1; /* one token comes in any case */
+    return brig_spec_propose(t->spec, &seq, most < left ? most : left, ids + n, n_draft, fail);
 }
 
 /* Ids that differ from one another and from stream to stream and are the same in every run. */
@@ -90,6 +103,8 @@ static void make_prompt(const struct brig_bench_opts *o, unsigned stream, uint32
 static void close_streams(struct streams *s)
 {
     brig_sched_free(s->sched);
+    if (s->v != NULL)
+        brig_spec_free(s->v[0].spec);
     brig_free(s->v);
     brig_free(s->prompts);
 }
@@ -118,7 +133,7 @@ static int open_streams(struct streams *s, const struct brig_bench_opts *o, stru
         s->v[i].ids = ids + (size_t)i * o->n_generate;
         make_prompt(o, i, s->v[i].prompt);
     }
-    return r;
+    return r < 0 || o->spec == NULL ? r : brig_spec_new(&s->v[0].spec, o->spec, fail);
 }
 
 /* All streams from where they are, until each has drawn `end` tokens. */
@@ -130,6 +145,7 @@ static int run_streams(struct streams *s, uint32_t end, struct brig_fail *fail)
         struct brig_seq seq = {.prompt = t->prompt,
                                .n_prompt = s->o->n_prompt + t->n,
                                .top = top_one,
+                               .draft = t->spec != NULL ? draft : NULL,
                                .answer = take_likeliest,
                                .ctx = t};
         uint32_t slot;
@@ -160,6 +176,8 @@ static int generate(struct streams *s, struct brig_line *line, uint32_t n_genera
     t->first_ns = brig_clock_ns();
     if (r < 0)
         return r;
+    if (s->v[0].spec != NULL && brig_sched_frames(s->sched) == 1)
+        brig_spec_prompt(s->v[0].spec, s->o->n_prompt, t->first_ns - t->begin_ns);
     brig_line_stats(line, &stats);
     t->n_hops_before = stats.n_hop_ns;
     uint64_t frames_before = brig_sched_frames(s->sched);
@@ -184,6 +202,11 @@ static void read_figures(const struct streams *s, struct brig_line *line, const 
     ret->prefill_tok_s = rate((double)s->n * s->o->n_prompt, t->first_ns - t->begin_ns);
     ret->decode_tok_s = rate(decoded, t->last_ns - t->first_ns);
     ret->rows_per_frame = t->decode_frames == 0 ? 1 : decoded / (double)t->decode_frames;
+    struct brig_spec_stats drafts;
+    for (unsigned i = 0; s->v[0].spec != NULL && brig_spec_stats(s->v[0].spec, i, &drafts); i++) {
+        ret->drafted += drafts.drafted;
+        ret->accepted += drafts.accepted;
+    }
     ret->has_hops = stats.n_hop_ns > from;
     ret->hop_us_p50 = (double)brig_percentile(stats.hop_ns + from, stats.n_hop_ns - from, 50) / 1000;
     ret->hop_us_p99 = (double)brig_percentile(stats.hop_ns + from, stats.n_hop_ns - from, 99) / 1000;
@@ -215,6 +238,18 @@ int brig_bench_once(const struct brig_bench_opts *o, struct brig_bench_config c,
     return r;
 }
 
+/* The driver's own memory is counted with the model's line. */
+static uint64_t draft_pss(const struct brig_bench_opts *o)
+{
+    struct brig_line_stats stats = {0};
+    uint64_t sum = 0;
+    if (o->draft_line != NULL)
+        brig_line_stats(o->draft_line, &stats);
+    for (unsigned i = 0; i < stats.n_stages; i++)
+        sum += stats.stages[i].pss_peak_bytes;
+    return sum;
+}
+
 int brig_bench_pss(const struct brig_bench_opts *o, struct brig_bench_config c, uint32_t *ids,
                    uint64_t *ret_bytes, struct brig_fail *fail)
 {
@@ -231,7 +266,7 @@ int brig_bench_pss(const struct brig_bench_opts *o, struct brig_bench_config c, 
         r = generate(&s, line, o->n_generate < TOKENS ? o->n_generate : TOKENS, &t, fail);
     if (r == 0) {
         brig_line_stats(line, &stats);
-        *ret_bytes = stats.pss_peak_bytes;
+        *ret_bytes = stats.pss_peak_bytes + draft_pss(o);
     }
     close_streams(&s);
     brig_line_close(line);

@@ -9,6 +9,7 @@
 
 #include "driver/run/embed.h"
 #include "driver/run/line.h"
+#include "driver/run/spec.h"
 
 struct brig_bench_opts {
     const struct brig_model *model; /* pointers are borrowed */
@@ -20,9 +21,11 @@ struct brig_bench_opts {
     enum brig_kv_id kv;
     bool exact;
     uint32_t timeout_ms;
-    uint32_t n_prompt, n_generate; /* n_generate >= 2 */
-    uint32_t batch_rows;           /* at most BRIG_SESSION_MAX_ROWS; cut to what there is to send */
-    unsigned flights;              /* frames under way at once; 0: what brig_sched_flights says */
+    uint32_t n_prompt, n_generate;     /* n_generate >= 2 */
+    uint32_t batch_rows;               /* at most BRIG_SESSION_MAX_ROWS; cut to what there is to send */
+    unsigned flights;                  /* frames under way at once; 0: what brig_sched_flights says */
+    const struct brig_spec_opts *spec; /* drafts, for rows of one stream; NULL: none */
+    struct brig_line *draft_line;      /* of the draft model, whose memory counts; NULL: none */
     const volatile sig_atomic_t *cancel;
 };
 
@@ -36,7 +39,8 @@ struct brig_bench_sample {
     double start_s; /* opening the line until it is proven; nothing is started then when the mode keeps
                        nothing */
     double prefill_tok_s, decode_tok_s; /* of all streams together */
-    double rows_per_frame;              /* while decoding: a frame reads the weights once */
+    double rows_per_frame;              /* tokens of a frame while decoding: it reads the weights once */
+    uint64_t drafted, accepted;         /* tokens */
     bool has_hops;                      /* else the next two are 0: starts and hops cannot be told apart */
     double hop_us_p50, hop_us_p99;      /* of the decode passes */
     uint64_t hops_per_token;

@@ -26,6 +26,8 @@ struct flow {
     struct brig_stop stop;
     struct brig_buf whole; /* characters of the last token */
     struct brig_buf sure;  /* those that begin no stop string */
+    uint64_t idle_ns;      /* when the newest token had been dealt with */
+    uint32_t n_draft;      /* of the frame under way */
 };
 
 static bool cancelled(const struct brig_generate *g)
@@ -71,29 +73,28 @@ static void trace(const struct flow *f, const char *name, uint64_t begin_ns, siz
                          (uint32_t)rows);
 }
 
-static int feed(struct flow *f, const uint32_t *ids, size_t n, brig_session_progress_fn *progress,
-                struct brig_answer *ret, struct brig_fail *fail)
+/* A frame has come back: the first of its answers is there. */
+static void note_pass(struct flow *f)
 {
-    uint64_t begin = brig_clock_ns();
-    int r = brig_session_feed(f->g->session, ids, n, brig_sampler_top(f->g->sampler), progress, f->g->ctx,
-                              ret, fail);
-    trace(f, f->out->ids.n == 0 ? "prompt" : "token", begin, n);
-    return r;
+    bool first = f->out->ids.n == 0;
+    trace(f, first ? "prompt" : "token", f->idle_ns, first ? f->out->n_sent : 1 + f->n_draft);
+    f->out->n_passes++;
+    f->n_draft = 0;
 }
 
-static int draw(struct flow *f, const struct brig_answer *a, uint32_t *id, struct brig_fail *fail)
+static int draw(struct flow *f, const struct brig_row *row, uint32_t *id, struct brig_fail *fail)
 {
     uint64_t begin = brig_clock_ns();
-    int r = brig_sampler_pick(f->g->sampler, a->whole ? NULL : a->ids, a->logits,
-                              a->whole ? a->cols : a->n[0], f->g->first_index + f->out->ids.n, id, fail);
+    int r = brig_sampler_pick(f->g->sampler, row->ids, row->logits, row->n, f->g->first_index + f->out->ids.n,
+                              id, fail);
     if (f->out->first_ns == 0)
         f->out->first_ns = brig_clock_ns();
     trace(f, "sample", begin, 1);
     return r;
 }
 
-/* Takes one drawn token; true when the answer goes on. */
-static int take(struct flow *f, uint32_t id, bool *goes_on, struct brig_fail *fail)
+/* Takes one drawn token; true when the answer goes on. room: as in struct brig_row. */
+static int take(struct flow *f, uint32_t id, uint32_t room, bool *goes_on, struct brig_fail *fail)
 {
     const struct brig_generate *g = f->g;
     *goes_on = false;
@@ -112,7 +113,7 @@ static int take(struct flow *f, uint32_t id, bool *goes_on, struct brig_fail *fa
         f->out->reason = BRIG_STOP_REASON_STOP;
     else if (g->max_new != 0 && f->out->ids.n >= g->max_new)
         f->out->reason = BRIG_STOP_REASON_LENGTH;
-    else if (brig_session_length(g->session) >= brig_session_ctx(g->session))
+    else if (room == 0)
         f->out->reason = BRIG_STOP_REASON_CONTEXT;
     else if (cancelled(g))
         f->out->reason = BRIG_STOP_REASON_CANCELLED;
@@ -121,35 +122,97 @@ static int take(struct flow *f, uint32_t id, bool *goes_on, struct brig_fail *fa
     return 0;
 }
 
+/* ---- the sequence, as the scheduler asks for it ---- */
+
+static uint32_t top(void *ctx, uint32_t ahead)
+{
+    const struct flow *f = ctx;
+    return brig_sampler_top(f->g->sampler, ahead);
+}
+
+static int draft(void *ctx, uint32_t *ids, uint32_t n, uint32_t most, uint32_t *n_draft,
+                 struct brig_fail *fail)
+{
+    struct flow *f = ctx;
+    const struct brig_generate *g = f->g;
+    const struct brig_draft_seq seq = {ids, n, g->first_index + f->out->ids.n};
+    if (g->max_new != 0 && g->max_new - f->out->ids.n <= most) /* one token comes in any case */
+        most = (uint32_t)(g->max_new - f->out->ids.n - 1);
+    int r = brig_spec_propose(g->spec, &seq, most, ids + n, &f->n_draft, fail);
+    *n_draft = f->n_draft;
+    return r;
+}
+
+static int answer(void *ctx, const struct brig_row *row, uint32_t *next, bool *goes_on,
+                  struct brig_fail *fail)
+{
+    struct flow *f = ctx;
+    if (row->nth == 0)
+        note_pass(f);
+    int r = draw(f, row, next, fail);
+    if (r == 0 && f->g->spec != NULL)
+        brig_spec_drawn(f->g->spec, *next);
+    if (r == 0)
+        r = take(f, *next, row->room, goes_on, fail);
+    f->idle_ns = brig_clock_ns();
+    return r;
+}
+
+/* A piece of the prompt has come back: from token `from` on, up to `held`. */
+static void note_prompt(const struct flow *f, uint32_t from, uint32_t held, uint64_t begin_ns)
+{
+    const struct brig_generate *g = f->g;
+    uint32_t first = (uint32_t)(g->n_prompt - f->out->n_sent);
+    if (held > g->n_prompt)
+        held = (uint32_t)g->n_prompt;
+    if (g->spec != NULL && brig_sched_flights(g->sched) == 1)
+        brig_spec_prompt(g->spec, held - from, brig_clock_ns() - begin_ns);
+    if (g->progress != NULL)
+        g->progress(g->ctx, held - first, f->out->n_sent);
+}
+
+static int steps(struct flow *f, const struct brig_seq *seq, struct brig_fail *fail)
+{
+    const struct brig_generate *g = f->g;
+    uint32_t slot;
+    size_t kept;
+    int r = brig_sched_add(g->sched, seq, &slot, &kept, fail);
+    if (r < 0)
+        return r;
+    f->out->n_sent = g->n_prompt - kept;
+    f->out->begin_ns = f->idle_ns = brig_clock_ns();
+    while (r == 0 && brig_sched_busy(g->sched)) {
+        uint32_t from = brig_sched_held(g->sched, slot);
+        uint64_t begin = brig_clock_ns();
+        r = brig_sched_step(g->sched, fail);
+        if (r == 0 && from < g->n_prompt && brig_sched_held(g->sched, slot) > from)
+            note_prompt(f, from, brig_sched_held(g->sched, slot), begin);
+    }
+    brig_sched_end(g->sched, slot); /* after a failure; else it has ended by itself */
+    return r;
+}
+
 static int tokens(struct flow *f, struct brig_fail *fail)
 {
     const struct brig_generate *g = f->g;
-    size_t kept = brig_session_rewind(g->session, g->prompt, g->n_prompt);
-    uint64_t most = brig_session_ctx(g->session) - g->n_prompt + 1;
+    const struct brig_seq seq = {.prompt = g->prompt,
+                                 .n_prompt = g->n_prompt,
+                                 .top = top,
+                                 .draft = g->spec != NULL ? draft : NULL,
+                                 .answer = answer,
+                                 .ctx = f};
+    uint32_t ctx = brig_sched_ctx(g->sched);
+    uint64_t most = g->n_prompt <= ctx ? ctx - g->n_prompt + 1 : 0;
     if (brig_ids_reserve(&f->out->ids, g->max_new != 0 && g->max_new < most ? g->max_new : most) < 0)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the generated tokens");
     for (size_t i = 0; i < g->n_prompt; i++)
         brig_sampler_accept(g->sampler, g->prompt[i]);
-    f->out->n_sent = g->n_prompt - kept;
-    f->out->begin_ns = brig_clock_ns();
-    struct brig_answer answer;
-    int r = feed(f, g->prompt + kept, g->n_prompt - kept, g->progress, &answer, fail);
-    for (bool goes_on = true; r == 0 && goes_on;) {
-        uint32_t id;
-        if ((r = draw(f, &answer, &id, fail)) == 0 && (r = take(f, id, &goes_on, fail)) == 0 && goes_on)
-            r = feed(f, &id, 1, NULL, &answer, fail);
-    }
-    return r;
+    return steps(f, &seq, fail);
 }
 
 int brig_generate_run(const struct brig_generate *g, struct brig_generated *ret, struct brig_fail *fail)
 {
     memset(ret, 0, sizeof *ret);
-    if (g->n_prompt == 0)
-        return brig_fail_set(fail, BRIG_EUSAGE, "the prompt is empty");
-    if (g->n_prompt > brig_session_ctx(g->session))
-        return brig_fail_set(fail, BRIG_ELIMIT, "the prompt has %zu tokens, the context %u", g->n_prompt,
-                             brig_session_ctx(g->session));
     struct flow f = {.g = g, .out = ret};
     brig_stop_init(&f.stop, g->stops, g->n_stops);
     int r = tokens(&f, fail);

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "driver/run/session.h"
+#include "driver/run/sched.h"
+#include "driver/run/spec.h"
 #include "driver/sample/sampler.h"
 #include "driver/token/tokenizer.h"
 #include "proto/stat/trace.h"
@@ -25,11 +26,12 @@ enum brig_stop_reason {
 const char *brig_stop_reason_name(enum brig_stop_reason reason); /* "eos" */
 
 struct brig_generate {
-    struct brig_session *session; /* all pointers are borrowed */
+    struct brig_sched *sched; /* all pointers are borrowed. No other sequence is in it */
+    struct brig_spec *spec;   /* drafts that go with the tokens; NULL: none */
     struct brig_tokenizer *tokenizer;
     struct brig_sampler *sampler; /* new: it is told of the prompt here */
     const uint32_t *prompt;       /* the whole of it: what the cache already holds is not sent again */
-    size_t n_prompt;              /* 1 to the session's context */
+    size_t n_prompt;              /* 1 to the context */
     uint64_t max_new;             /* 0: no limit but the context */
     uint64_t first_index; /* tokens generated before with the same seed: draws are counted on from there */
     bool ignore_eos;
@@ -39,14 +41,16 @@ struct brig_generate {
     const volatile sig_atomic_t *cancel; /* or NULL */
     /* Text of the answer, whole characters; not 0: give up with that value. */
     int (*text)(void *ctx, const char *bytes, size_t n, struct brig_fail *fail);
-    brig_session_progress_fn *progress; /* of the prompt; or NULL */
-    void *ctx;                          /* of both */
+    void (*progress)(void *ctx, size_t done,
+                     size_t total); /* of the prompt, what must be sent of it; or NULL */
+    void *ctx;                      /* of both */
 };
 
 struct brig_generated {
     struct brig_ids ids; /* without the end token */
     enum brig_stop_reason reason;
     size_t n_sent;                        /* prompt tokens that the cache did not hold */
+    uint64_t n_passes;                    /* frames that tokens were drawn from */
     uint64_t begin_ns, first_ns, last_ns; /* clock: prompt sent; first and last token drawn; 0: none was */
 };
 

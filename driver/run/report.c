@@ -28,16 +28,37 @@ static double since_start(uint64_t at_ns)
     return at_ns > start ? seconds(at_ns - start) : 0;
 }
 
+/* Of all kinds of drafts together. */
+static struct brig_spec_stats drafts_of(const struct brig_report *r)
+{
+    struct brig_spec_stats sum = {0}, one;
+    for (unsigned i = 0; r->spec != NULL && brig_spec_stats(r->spec, i, &one); i++) {
+        sum.drafted += one.drafted;
+        sum.accepted += one.accepted;
+    }
+    return sum;
+}
+
+static double tokens_per_pass(const struct brig_generated *g)
+{
+    return g->n_passes == 0 ? 0 : (double)g->ids.n / (double)g->n_passes;
+}
+
 int brig_report_line(const struct brig_report *r, struct brig_buf *out)
 {
     const struct brig_generated *g = r->generated;
-    return brig_buf_printf(out,
-                           "%zu prompt tokens at %.1f tok/s, %zu generated at %.1f tok/s, first token after "
-                           "%.2f s, %u shard%s, %s, seed %" PRIu64 ", ended by %s",
-                           r->n_prompt, brig_generated_prefill_tok_s(g), g->ids.n,
-                           brig_generated_decode_tok_s(g), since_start(g->first_ns), r->line.n_stages,
-                           r->line.n_stages == 1 ? "" : "s", r->mode, r->seed,
-                           brig_stop_reason_name(g->reason));
+    int err =
+        brig_buf_printf(out,
+                        "%zu prompt tokens at %.1f tok/s, %zu generated at %.1f tok/s, first token after "
+                        "%.2f s, %u shard%s, %s, seed %" PRIu64 ", ended by %s",
+                        r->n_prompt, brig_generated_prefill_tok_s(g), g->ids.n,
+                        brig_generated_decode_tok_s(g), since_start(g->first_ns), r->line.n_stages,
+                        r->line.n_stages == 1 ? "" : "s", r->mode, r->seed, brig_stop_reason_name(g->reason));
+    if (err < 0 || r->spec == NULL)
+        return err;
+    struct brig_spec_stats d = drafts_of(r);
+    return brig_buf_printf(out, ", %.2f tokens a pass (%" PRIu64 " of %" PRIu64 " drafted held)",
+                           tokens_per_pass(g), d.accepted, d.drafted);
 }
 
 static json_t *ids_json(const struct brig_ids *ids)
@@ -117,12 +138,46 @@ static void set_result(json_t *o, const struct brig_report *r)
     json_object_set_new(o, "decode_tok_s", json_real(brig_generated_decode_tok_s(g)));
 }
 
+static void set_drafts(json_t *o, const struct brig_report *r)
+{
+    const struct brig_generated *g = r->generated;
+    struct brig_spec_stats sum = drafts_of(r), one;
+    json_t *kinds = json_array();
+    for (unsigned i = 0; r->spec != NULL && brig_spec_stats(r->spec, i, &one); i++) {
+        json_t *k = json_object();
+        json_object_set_new(k, "kind", json_string(one.kind->name));
+        json_object_set_new(k, "drafted_tokens", json_integer((json_int_t)one.drafted));
+        json_object_set_new(k, "accepted_tokens", json_integer((json_int_t)one.accepted));
+        json_object_set_new(k, "passes", json_integer((json_int_t)one.frames));
+        json_object_set_new(k, "draft_s", json_real(seconds(one.ns)));
+        json_array_append_new(kinds, k);
+    }
+    json_object_set_new(o, "passes", json_integer((json_int_t)g->n_passes));
+    json_object_set_new(o, "tokens_per_pass", json_real(tokens_per_pass(g)));
+    json_object_set_new(o, "drafted_tokens", json_integer((json_int_t)sum.drafted));
+    json_object_set_new(o, "accepted_tokens", json_integer((json_int_t)sum.accepted));
+    json_object_set_new(o, "drafts", kinds);
+    json_object_set_new(o, "draft_model",
+                        r->draft_model == NULL
+                            ? json_null()
+                            : brig_json_text(r->draft_model->path, strlen(r->draft_model->path)));
+}
+
 /* null where none was measured: a mode that starts processes on the way has no hop to tell from a start. */
 static json_t *hop_json(const struct brig_line_stats *line, double p)
 {
     if (line->n_hop_ns == 0)
         return json_null();
     return json_real((double)brig_percentile(line->hop_ns, line->n_hop_ns, p) / 1000);
+}
+
+/* The peak of the draft model's shards: the driver's own is counted with the model's line. */
+static uint64_t draft_pss(const struct brig_report *r)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < r->draft_line.n_stages; i++)
+        sum += r->draft_line.stages[i].pss_peak_bytes;
+    return sum;
 }
 
 static uint64_t kv_bytes(const struct brig_line_stats *line)
@@ -136,7 +191,7 @@ static uint64_t kv_bytes(const struct brig_line_stats *line)
 static void set_costs(json_t *o, const struct brig_report *r)
 {
     const struct brig_line_stats *line = &r->line;
-    json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)line->pss_peak_bytes));
+    json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)(line->pss_peak_bytes + draft_pss(r))));
     json_object_set_new(o, "cgroup_peak_bytes", bytes_or_null(brig_cgroup_peak_bytes()));
     json_object_set_new(o, "kv_bytes", bytes_or_null(kv_bytes(line)));
     json_object_set_new(o, "weights_bytes", json_integer((json_int_t)r->model->weights_bytes));
@@ -156,6 +211,7 @@ int brig_report_write_json(const struct brig_report *r, const char *path, struct
     json_t *o = json_object();
     set_choices(o, r);
     set_result(o, r);
+    set_drafts(o, r);
     set_costs(o, r);
     int err = brig_json_write(o, path, fail);
     json_decref(o);

@@ -20,6 +20,9 @@ struct brig_report {
     size_t n_prompt;
     const struct brig_generated *generated;
     struct brig_line_stats line;
+    struct brig_spec *spec;               /* NULL: nothing was drafted */
+    const struct brig_model *draft_model; /* NULL: none */
+    struct brig_line_stats draft_line;    /* its */
 };
 
 /* One line, no newline. */

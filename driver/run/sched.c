@@ -2,6 +2,10 @@
  * Sequences to frames. A slot's ids are all tokens of its sequence; the first `held` are in the cache, the
  * first `sent` are in it or on their way. The line answers frames in order, so a frame may carry the piece of
  * a prompt that follows one still under way; a drawn token can only follow its answer.
+ *
+ * A draft stands behind the ids of its slot and goes as further rows of the same run. What was drafted
+ * wrongly has been written into the cache, where no row looks before it is written again: a row sees the
+ * positions up to its own.
  */
 #include "driver/run/sched.h"
 
@@ -22,12 +26,13 @@ struct slot {
 /* A frame under way. */
 struct flight {
     struct brig_run runs[BRIG_FRAME_MAX_RUNS];
-    bool wants[BRIG_FRAME_MAX_RUNS]; /* the last row of the run wants an answer */
+    uint32_t
+        wants[BRIG_FRAME_MAX_RUNS]; /* so many last rows of the run want answers; all but one are a draft */
     unsigned n_runs;
 };
 
 /* A frame that is being put together. */
-struct draft {
+struct making {
     struct flight *f;
     struct brig_want wants[BRIG_FRAME_MAX_WANTS];
     struct brig_cache_op ops[BRIG_FRAME_MAX_OPS];
@@ -43,7 +48,7 @@ struct brig_sched {
     uint32_t *ids;          /* [o.slots, o.ctx] */
     struct flight *flights; /* [o.flights], oldest at `oldest` */
     unsigned oldest, n_flights;
-    struct draft draft;
+    struct making making;
     float *h;      /* [frame_rows, hidden] */
     uint32_t turn; /* the slot that comes first in the next frame */
     uint64_t frames;
@@ -195,6 +200,16 @@ unsigned brig_sched_flights(const struct brig_sched *s)
     return s->o.flights;
 }
 
+uint32_t brig_sched_ctx(const struct brig_sched *s)
+{
+    return s->o.ctx;
+}
+
+uint32_t brig_sched_held(const struct brig_sched *s, uint32_t slot)
+{
+    return s->slots[slot].held;
+}
+
 uint64_t brig_sched_frames(const struct brig_sched *s)
 {
     return s->frames;
@@ -207,20 +222,21 @@ static bool can_go(const struct slot *t)
     return t->active && !t->ending && t->sent < t->n_ids;
 }
 
-/* `count` rows of a slot into the draft, unless its answer would be of another form than those in it. */
-static void take_rows(struct brig_sched *s, struct draft *d, uint32_t slot, uint32_t count)
+/* `count` rows of a slot into the frame, unless its answer would be of another form than those in it. So many
+ * of them as are a draft stand behind its newest token. */
+static void take_rows(struct brig_sched *s, struct making *d, uint32_t slot, uint32_t count, uint32_t draft)
 {
     struct slot *t = &s->slots[slot];
-    bool wants = t->sent + count == t->n_ids;
-    uint32_t top = wants ? t->seq.top(t->seq.ctx) : 0;
-    if (wants && d->n_wants > 0 && d->whole != (top == 0)) {
+    uint32_t wants = t->sent + count - draft == t->n_ids ? 1 + draft : 0;
+    uint32_t top = wants > 0 ? t->seq.top(t->seq.ctx, draft) : 0;
+    if (wants > 0 && d->n_wants > 0 && d->whole != (top == 0)) {
         d->left_out = d->left_out < s->o.slots ? d->left_out : slot;
         return;
     }
-    if (wants) {
+    if (wants > 0) {
         d->whole = top == 0;
         d->top = top > d->top ? top : d->top;
-        d->wants[d->n_wants++] = (struct brig_want){.first = d->n_rows + count - 1, .count = 1};
+        d->wants[d->n_wants++] = (struct brig_want){.first = d->n_rows + count - wants, .count = wants};
     }
     if (t->cut)
         d->ops[d->n_ops++] =
@@ -230,9 +246,26 @@ static void take_rows(struct brig_sched *s, struct draft *d, uint32_t slot, uint
     d->n_rows += count;
 }
 
+/* A draft for a slot whose newest token goes next, as long as fits into so many rows. */
+static int ask_draft(struct brig_sched *s, uint32_t slot, uint32_t rows, uint32_t *n, struct brig_fail *fail)
+{
+    struct slot *t = &s->slots[slot];
+    uint32_t most = s->o.ctx - t->n_ids;
+    if (most > BRIG_SCHED_MAX_DRAFT)
+        most = BRIG_SCHED_MAX_DRAFT;
+    if (rows <= most)
+        most = rows > 0 ? rows - 1 : 0;
+    if (t->seq.draft == NULL || most == 0)
+        return 0;
+    int r = t->seq.draft(t->seq.ctx, t->ids, t->n_ids, most, n, fail);
+    if (r == 0 && *n > most)
+        return brig_fail_set(fail, BRIG_EINTERNAL, "a draft of %u tokens where %u were asked", *n, most);
+    return r;
+}
+
 /* Sequences that are past their prompt share the frames evenly, so that every one of several frames under way
  * has some; pieces of prompts fill what is left. */
-static void fill_draft(struct brig_sched *s, struct draft *d)
+static int fill_frame(struct brig_sched *s, struct making *d, struct brig_fail *fail)
 {
     uint32_t n_decoding = 0, share;
     for (uint32_t i = 0; i < s->o.slots; i++)
@@ -246,8 +279,13 @@ static void fill_draft(struct brig_sched *s, struct draft *d)
             if (left == 0 || (left > 1) != (prompts == 1) || room == 0 ||
                 d->f->n_runs == BRIG_FRAME_MAX_RUNS || (prompts == 0 && d->f->n_runs >= share))
                 continue;
-            take_rows(s, d, slot, left < room ? left : room);
+            uint32_t draft = 0, rows = s->o.frame_rows / n_decoding;
+            int r = prompts == 0 ? ask_draft(s, slot, rows < room ? rows : room, &draft, fail) : 0;
+            if (r < 0)
+                return r;
+            take_rows(s, d, slot, left + draft < room ? left + draft : room, draft);
         }
+    return 0;
 }
 
 static int embed(struct brig_sched *s, const struct flight *f, struct brig_fail *fail)
@@ -278,12 +316,12 @@ static void roll_back(struct brig_sched *s)
     }
 }
 
-static void note_sent(struct brig_sched *s, const struct draft *d)
+static void note_sent(struct brig_sched *s, const struct making *d)
 {
     const struct flight *f = d->f;
     for (unsigned i = 0; i < f->n_runs; i++) {
         struct slot *t = &s->slots[f->runs[i].slot];
-        t->sent += f->runs[i].count;
+        t->sent = f->runs[i].pos + f->runs[i].count - (f->wants[i] > 1 ? f->wants[i] - 1 : 0);
         t->cut = false;
         t->n_flying++;
     }
@@ -294,13 +332,13 @@ static void note_sent(struct brig_sched *s, const struct draft *d)
 /* *sent false: no sequence can go on now. */
 static int send_one(struct brig_sched *s, bool *sent, struct brig_fail *fail)
 {
-    struct draft *d = &s->draft;
-    *d = (struct draft){.f = &s->flights[(s->oldest + s->n_flights) % s->o.flights], .left_out = s->o.slots};
+    struct making *d = &s->making;
+    *d = (struct making){.f = &s->flights[(s->oldest + s->n_flights) % s->o.flights], .left_out = s->o.slots};
     d->f->n_runs = 0;
-    fill_draft(s, d);
-    *sent = d->f->n_runs > 0;
+    int r = fill_frame(s, d, fail);
+    *sent = r == 0 && d->f->n_runs > 0;
     if (!*sent)
-        return 0;
+        return r;
     const struct brig_pass pass = {.runs = d->f->runs,
                                    .n_runs = d->f->n_runs,
                                    .wants = d->wants,
@@ -309,7 +347,7 @@ static int send_one(struct brig_sched *s, bool *sent, struct brig_fail *fail)
                                    .n_ops = d->n_ops,
                                    .top = d->top,
                                    .h = s->h};
-    int r = embed(s, d->f, fail);
+    r = embed(s, d->f, fail);
     if (r < 0)
         return r;
     r = brig_line_send(s->o.line, &pass, fail);
@@ -321,19 +359,46 @@ static int send_one(struct brig_sched *s, bool *sent, struct brig_fail *fail)
 
 /* ---- answers ---- */
 
-static int ask_owner(struct brig_sched *s, struct slot *t, const struct brig_row *row, struct brig_fail *fail)
+/* *same: the token that follows is the one that stands behind the newest. */
+static int ask_owner(struct brig_sched *s, struct slot *t, const struct brig_row *row, bool *same,
+                     struct brig_fail *fail)
 {
     uint32_t next = 0;
     bool goes_on = false;
     int r = t->seq.answer(t->seq.ctx, row, &next, &goes_on, fail);
+    *same = false;
     if (r == 0 && goes_on && t->n_ids == s->o.ctx)
         r = brig_fail_set(fail, BRIG_ELIMIT, "a sequence goes on after the context of %u tokens", s->o.ctx);
     if (r == 0 && goes_on && next >= s->o.model->desc.vocab)
         r = brig_fail_set(fail, BRIG_EUSAGE, "token id %u is outside the vocabulary of %u", next,
                           s->o.model->desc.vocab);
     t->active = r == 0 && goes_on;
-    if (t->active)
-        t->ids[t->n_ids++] = next;
+    if (!t->active)
+        return r;
+    *same = t->ids[t->n_ids] == next;
+    t->ids[t->n_ids++] = next;
+    return 0;
+}
+
+/* The answers for the newest token of a slot and for the draft behind it, as far as it holds. The first of
+ * them is row `at` of the frame's answers. */
+static int give_slot(struct brig_sched *s, struct slot *t, const struct brig_answer *a, uint32_t at,
+                     uint32_t n, struct brig_fail *fail)
+{
+    bool goes_on = true;
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && i < n && goes_on; i++) {
+        size_t cell = (size_t)(at + i) * a->cols;
+        const struct brig_row row = {.ids = a->whole ? NULL : a->ids + cell,
+                                     .logits = a->logits + cell,
+                                     .n = a->whole ? a->cols : a->n[at + i],
+                                     .lse = a->whole ? 0 : a->lse[at + i],
+                                     .room = s->o.ctx - t->n_ids,
+                                     .nth = i};
+        r = ask_owner(s, t, &row, &goes_on, fail);
+        if (goes_on && i + 1 < n)
+            t->sent = t->held = t->n_ids;
+    }
     return r;
 }
 
@@ -347,19 +412,13 @@ static int give_out(struct brig_sched *s, const struct flight *f, const struct b
     for (unsigned i = 0; i < f->n_runs; i++) {
         const struct brig_run *run = &f->runs[i];
         struct slot *t = &s->slots[run->slot];
-        t->held = run->pos + run->count;
+        t->held = run->pos + run->count - (f->wants[i] > 1 ? f->wants[i] - 1 : 0);
         t->n_flying--;
-        if (f->wants[i]) {
-            size_t at = (size_t)want * a->cols;
-            struct brig_row row = {.ids = a->whole ? NULL : a->ids + at,
-                                   .logits = a->logits + at,
-                                   .n = a->whole ? a->cols : a->n[want],
-                                   .lse = a->whole ? 0 : a->lse[want],
-                                   .room = s->o.ctx - t->n_ids};
-            want++;
-            int one = t->ending ? 0 : ask_owner(s, t, &row, r == 0 ? fail : &other);
+        if (f->wants[i] > 0 && !t->ending) {
+            int one = give_slot(s, t, a, want, f->wants[i], r == 0 ? fail : &other);
             r = r == 0 ? one : r;
         }
+        want += f->wants[i];
         if (t->ending && t->n_flying == 0)
             t->active = t->ending = false;
     }

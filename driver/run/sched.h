@@ -35,18 +35,29 @@ struct brig_row {
     uint32_t n;
     float lse;     /* with candidates */
     uint32_t room; /* tokens that the context still takes: at 0 the next one is the last */
+    uint32_t nth; /* tokens drawn from the same frame before it: each but 0 is the end of a draft that held */
 };
 
 struct brig_seq {
     const uint32_t *prompt; /* copied */
     size_t n_prompt;        /* 1 to the context */
-    /* Candidates that the next draw needs, 0: the whole row. Asked when the newest token is sent. */
-    uint32_t (*top)(void *ctx);
+    /* Candidates that the next draw needs, and those after `ahead` more tokens; 0: the whole row. Asked when
+     * the newest token is sent. */
+    uint32_t (*top)(void *ctx, uint32_t ahead);
+    /* Or NULL. Tokens that may follow ids [n], which is all of the sequence: at most `most` (1 or more) into
+     * ids[n] and on, *n_draft of them. They go with the newest token, and answer is asked for each as long as
+     * the tokens that it names are those of the draft. A failure is returned by brig_sched_step; the sequence
+     * has not moved. */
+    int (*draft)(void *ctx, uint32_t *ids, uint32_t n, uint32_t most, uint32_t *n_draft,
+                 struct brig_fail *fail);
     /* *goes_on: with *next as the token that follows; else the sequence has ended. A failure ends it too. */
     int (*answer)(void *ctx, const struct brig_row *row, uint32_t *next, bool *goes_on,
                   struct brig_fail *fail);
-    void *ctx; /* of both */
+    void *ctx; /* of all three */
 };
+
+/* Most tokens of a draft. */
+#define BRIG_SCHED_MAX_DRAFT 64u
 
 int brig_sched_new(struct brig_sched **ret, const struct brig_sched_opts *opts, struct brig_fail *fail);
 void brig_sched_free(struct brig_sched *s); /* NULL allowed */
@@ -57,6 +68,9 @@ int brig_sched_add(struct brig_sched *s, const struct brig_seq *seq, uint32_t *s
                    struct brig_fail *fail);
 /* The sequence of a slot ends now: its owner is not asked again. The slot is free when its rows are back. */
 void brig_sched_end(struct brig_sched *s, uint32_t slot);
+
+/* Tokens of a slot that its cache holds. */
+uint32_t brig_sched_held(const struct brig_sched *s, uint32_t slot);
 
 /* Slots that a sequence can have now. */
 uint32_t brig_sched_free_slots(const struct brig_sched *s);
@@ -70,5 +84,7 @@ int brig_sched_step(struct brig_sched *s, struct brig_fail *fail);
 
 uint64_t brig_sched_frames(const struct brig_sched *s);  /* answered so far */
 unsigned brig_sched_flights(const struct brig_sched *s); /* under way at once, at most */
+uint32_t
+brig_sched_ctx(const struct brig_sched *s); /* of one sequence: the model may allow less than asked */
 
 #endif

@@ -154,12 +154,13 @@ static bool can_raise(const struct brig_sampler *s)
            (o->repeat_penalty < 1 || o->presence_penalty < 0 || o->frequency_penalty < 0);
 }
 
-uint32_t brig_sampler_top(const struct brig_sampler *s)
+uint32_t brig_sampler_top(const struct brig_sampler *s, uint32_t ahead)
 {
     uint32_t k = s->o.temp == 0 ? 1 : s->o.top_k;
     if (k == 0 || k > MAX_TOP_K || can_raise(s))
         return 0;
-    uint32_t top = k + s->n_distinct; /* the k best that are not penalised are among so many */
+    /* The k best that are not penalised are among so many. */
+    uint32_t top = k + s->n_distinct + (s->window != NULL ? ahead : 0);
     if (top < MIN_TOP)
         top = MIN_TOP;
     if (top > s->vocab)

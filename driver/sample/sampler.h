@@ -36,9 +36,10 @@ void brig_sampler_free(struct brig_sampler *s);
 /* A token that now counts for penalties: each of the prompt, and each one generated. */
 void brig_sampler_accept(struct brig_sampler *s, uint32_t id);
 
-/* How many candidates per row determine the next draw, or 0 when the whole row is needed: max(64, k + number
- * of distinct penalised ids) when top_k is 1..256 (or the draw is greedy) and no stage can raise a logit. */
-uint32_t brig_sampler_top(const struct brig_sampler *s);
+/* How many candidates per row determine the next draw and those after `ahead` more tokens, or 0 when the
+ * whole row is needed: max(64, k + number of distinct penalised ids, ahead among them) when top_k is 1..256
+ * (or the draw is greedy) and no stage can raise a logit. */
+uint32_t brig_sampler_top(const struct brig_sampler *s, uint32_t ahead);
 
 /* Choose from candidates (ids[n], logits[n] in (logit descending, id ascending) order, of a row whose
  * log-sum-exp is lse) or from a whole row (ids NULL, n = vocab). index: 0 for the first generated token, and

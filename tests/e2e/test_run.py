@@ -15,6 +15,8 @@ STATS = {
     "ttft_s": NUMBER, "prefill_tok_s": NUMBER, "decode_tok_s": NUMBER, "pss_peak_bytes": int, "kv_bytes": int,
     "cgroup_peak_bytes": (int, type(None)), "weights_bytes": int, "bytes_per_token": int, "hops_per_token": int,
     "hop_us_p50": (int, float, type(None)), "hop_us_p99": (int, float, type(None)), "per_shard": list,
+    "passes": int, "tokens_per_pass": NUMBER, "drafted_tokens": int, "accepted_tokens": int, "drafts": list,
+    "draft_model": (str, type(None)),
 }
 SHARD_STATS = {"stage": int, "pid": int, "host": str, "layers": list, "head": bool, "start_s": NUMBER,
                "compute_s": NUMBER, "wait_s": NUMBER, "mapped_bytes": int, "pss_peak_bytes": int,
@@ -39,6 +41,7 @@ def test_stats_are_complete(world, mode, shards):
     assert (s["schema"], s["mode"], s["shards"], s["threads"], s["seed"]) == (1, mode, shards, 1, 5)
     assert (s["exact"], s["kv"], s["stop_reason"]) == (False, "f16", "length")
     assert s["generated_tokens"] == len(s["ids"]) == n
+    assert (s["passes"], s["tokens_per_pass"], s["drafted_tokens"], s["drafts"]) == (n, 1, 0, [])
     assert 0 < s["start_s"] <= s["ttft_s"] < 60
     assert s["prefill_tok_s"] > 0 and s["decode_tok_s"] > 0
     if mode == "warm":

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "driver/run/generate.h"
+#include "driver/run/session.h"
 #include "proto/base/mem.h"
 
 enum { HIDDEN = 4, VOCAB = 8, END = 6, CTX = 16 };
@@ -33,8 +34,12 @@ static struct played {
     int fail_with;
     volatile sig_atomic_t cancel;
     unsigned cancel_pass;
-    uint32_t ids[1], n[1];
-    float logits[VOCAB], lse[1];
+    uint32_t ids[CTX], n[CTX];
+    float logits[VOCAB + CTX], lse[CTX];
+    /* between send and receive */
+    struct brig_answer answer;
+    struct brig_fail fail;
+    int r;
 } play;
 
 int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct brig_answer *ret,
@@ -73,17 +78,47 @@ int brig_line_pass(struct brig_line *l, const struct brig_pass *pass, struct bri
         }
         return 0;
     }
-    assert_int_equal(pass->wants[0].first, count - 1);
-    assert_int_equal(pass->wants[0].count, 1);
-    play.ids[0] = play.script[pos + count];
-    play.n[0] = 1;
-    play.logits[0] = 1;
+    ret->n_wants = pass->wants[0].count;
+    assert_int_equal(pass->wants[0].first, count - ret->n_wants);
+    for (uint32_t i = 0; i < ret->n_wants; i++) {
+        play.ids[i] = play.script[pos + count - ret->n_wants + i + 1];
+        play.n[i] = 1;
+        play.logits[i] = 1;
+    }
     ret->cols = 1;
     ret->ids = play.ids;
     ret->n = play.n;
     ret->logits = play.logits;
     ret->lse = play.lse;
     return 0;
+}
+
+int brig_line_send(struct brig_line *l, const struct brig_pass *pass, struct brig_fail *fail)
+{
+    (void)fail;
+    play.r = brig_line_pass(l, pass, &play.answer, &play.fail);
+    return 0;
+}
+
+int brig_line_receive(struct brig_line *l, struct brig_answer *ret, struct brig_fail *fail)
+{
+    (void)l;
+    *ret = play.answer;
+    if (play.r < 0)
+        *fail = play.fail;
+    return play.r;
+}
+
+unsigned brig_line_room(const struct brig_line *l)
+{
+    (void)l;
+    return 1;
+}
+
+void brig_line_stats(struct brig_line *l, struct brig_line_stats *ret)
+{
+    (void)l;
+    *ret = (struct brig_line_stats){0};
 }
 
 /* ---- the checkpoint: one table in memory ---- */
@@ -101,7 +136,8 @@ struct bench {
     struct brig_model_file file;
     struct brig_tensor table;
     struct brig_embed *embed;
-    struct brig_session *session;
+    struct brig_session *session; /* for given rows */
+    struct brig_sched *sched;     /* for answers */
     struct brig_tokenizer *tokenizer;
     struct brig_sampler *sampler;
     struct brig_buf text;
@@ -152,6 +188,9 @@ static void open_bench(struct bench *b, uint32_t batch_rows)
     struct brig_session_opts o = {
         .model = &b->model, .embed = b->embed, .ctx = CTX, .batch_rows = batch_rows};
     assert_int_equal(brig_session_new(&b->session, &o, &fail), 0);
+    struct brig_sched_opts many = {
+        .model = &b->model, .embed = b->embed, .ctx = CTX, .slots = 1, .frame_rows = batch_rows};
+    assert_int_equal(brig_sched_new(&b->sched, &many, &fail), 0);
     assert_int_equal(brig_tokenizer_new(&b->tokenizer, &b->model.vocab, NULL, &fail), 0);
     struct brig_sample_opts greedy = brig_sample_defaults();
     greedy.temp = 0;
@@ -161,6 +200,7 @@ static void open_bench(struct bench *b, uint32_t batch_rows)
 static void close_bench(struct bench *b)
 {
     brig_session_free(b->session);
+    brig_sched_free(b->sched);
     brig_embed_close(b->embed);
     brig_tokenizer_free(b->tokenizer);
     brig_sampler_free(b->sampler);
@@ -177,7 +217,7 @@ static void script(size_t n_prompt, const uint32_t *v, size_t n)
 
 static struct brig_generate job(struct bench *b, const uint32_t *prompt, size_t n)
 {
-    return (struct brig_generate){.session = b->session,
+    return (struct brig_generate){.sched = b->sched,
                                   .tokenizer = b->tokenizer,
                                   .sampler = b->sampler,
                                   .prompt = prompt,
@@ -210,7 +250,7 @@ static void an_end_token_ends_and_is_not_counted(void **state)
     script(3, (uint32_t[]){3, 4, END, 0}, 4);
     struct brig_generate g = job(&b, prompt, 3);
     ends(&b, &g, BRIG_STOP_REASON_EOS, 2, "de");
-    assert_int_equal(brig_session_length(b.session), 5);
+    assert_int_equal(brig_sched_held(b.sched, 0), 5);
     close_bench(&b);
 }
 
@@ -256,6 +296,40 @@ static void characters_are_whole_and_held_text_comes_at_the_end(void **state)
     ends(&b, &g, BRIG_STOP_REASON_LENGTH, 3,
          "\xc3\xa9"
          "a");
+    close_bench(&b);
+}
+
+/* The same ends with tokens that were drafted: nothing is drawn, said or counted behind the end. */
+static void drafts_end_where_plain_answers_do(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct brig_fail fail;
+    const struct brig_spec_opts o = {.lookup = true, .length = 5, .vocab = VOCAB};
+    const uint32_t circle[] = {0, 1, 2, 3, 0};
+    const char *stops[] = {"da"};
+    uint32_t long_prompt[CTX] = {0};
+    open_bench(&b, 8);
+    struct brig_generate g = job(&b, circle, 5);
+    assert_int_equal(brig_spec_new(&g.spec, &o, &fail), 0);
+    script(5, (uint32_t[]){1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0}, 12);
+    ends(&b, &g, BRIG_STOP_REASON_CONTEXT, CTX - 5 + 1, "bcdabcdabcda");
+    assert_in_range(play.n_passes, 2, 4);
+    g.max_new = 4; /* a draft is no longer than what may still come */
+    ends(&b, &g, BRIG_STOP_REASON_LENGTH, 4, "bcda");
+    assert_in_range(play.rows[play.n_passes - 1], 1, 4);
+    g.max_new = 0;
+    g.stops = stops;
+    g.n_stops = 1;
+    ends(&b, &g, BRIG_STOP_REASON_STOP, 4, "bc");
+    g.n_stops = 0;
+    script(5, (uint32_t[]){1, 2, END, 0}, 4);
+    ends(&b, &g, BRIG_STOP_REASON_EOS, 2, "bc");
+    g = (struct brig_generate){.spec = g.spec};
+    struct brig_generate full = job(&b, long_prompt, CTX);
+    full.spec = g.spec;
+    ends(&b, &full, BRIG_STOP_REASON_CONTEXT, 1, "a");
+    brig_spec_free(g.spec);
     close_bench(&b);
 }
 
@@ -410,6 +484,7 @@ int main(void)
         cmocka_unit_test(ignored_end_tokens_have_no_text),
         cmocka_unit_test(a_stop_string_may_span_tokens),
         cmocka_unit_test(characters_are_whole_and_held_text_comes_at_the_end),
+        cmocka_unit_test(drafts_end_where_plain_answers_do),
         cmocka_unit_test(a_full_context_ends),
         cmocka_unit_test(a_prompt_goes_in_batches_and_wants_one_answer),
         cmocka_unit_test(a_second_turn_sends_only_what_is_new),

@@ -19,7 +19,7 @@ struct run {
     struct brig_model *model;
     struct brig_embed *embed;
     struct brig_generated generated;
-    struct brig_stage_stats stages[2];
+    struct brig_stage_stats stages[2], draft_stage;
     struct brig_report report;
 };
 
@@ -34,6 +34,7 @@ static void make_run(struct run *r)
     for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(brig_ids_add(&r->generated.ids, i), 0);
     r->generated.n_sent = 10;
+    r->generated.n_passes = 2;
     r->generated.begin_ns = now;
     r->generated.first_ns = now + BRIG_NS_PER_S;
     r->generated.last_ns = now + 3 * BRIG_NS_PER_S;
@@ -44,6 +45,7 @@ static void make_run(struct run *r)
                                              .host = "two",
                                              .kernel = "avx512",
                                              .compute_ns = BRIG_NS_PER_S / 2};
+    r->draft_stage = (struct brig_stage_stats){.pss_peak_bytes = 1000};
     r->report = (struct brig_report){.model = r->model,
                                      .embed = r->embed,
                                      .mode = "warm",
@@ -51,6 +53,7 @@ static void make_run(struct run *r)
                                      .seed = 42,
                                      .n_prompt = 12,
                                      .generated = &r->generated,
+                                     .draft_line = {.n_stages = 1, .stages = &r->draft_stage},
                                      .line = {.n_stages = 2,
                                               .stages = r->stages,
                                               .proven_ns = now,
@@ -77,7 +80,8 @@ static void every_field_is_written(void **state)
         "stop_reason",    "start_s",         "ttft_s",        "prefill_tok_s",
         "decode_tok_s",   "pss_peak_bytes",  "weights_bytes", "cgroup_peak_bytes",
         "hops_per_token", "bytes_per_token", "hop_us_p50",    "hop_us_p99",
-        "per_shard",      "kv_bytes",
+        "per_shard",      "passes",          "drafts",        "tokens_per_pass",
+        "drafted_tokens", "accepted_tokens", "draft_model",   "kv_bytes",
     };
     static const char *const shard_fields[] = {
         "stage",     "pid",    "host",         "layers",         "head",  "start_s",
@@ -131,6 +135,10 @@ static void values_are_what_they_say(void **state)
     assert_float_equal(number(o, "hop_us_p99"), 3, 1e-6);
     assert_int_equal(number(o, "generated_tokens"), 5);
     assert_int_equal(number(o, "threads"), 3);
+    assert_int_equal(number(o, "passes"), 2);
+    assert_float_equal(number(o, "tokens_per_pass"), 2.5, 1e-6);
+    assert_int_equal(number(o, "pss_peak_bytes"), 123 + 1000); /* and the draft model's shard */
+    assert_true(json_is_null(json_object_get(o, "draft_model")));
     assert_string_equal(json_string_value(json_object_get(o, "kernel")), "scalar,avx512");
     assert_string_equal(json_string_value(json_object_get(o, "kv")), "f32");
     assert_string_equal(json_string_value(json_object_get(o, "stop_reason")), "eos");
@@ -171,7 +179,47 @@ static void the_line_for_people_has_the_seed_and_the_end(void **state)
     assert_non_null(strstr(b.data, "12 prompt tokens"));
     assert_non_null(strstr(b.data, "5 generated at 2.0 tok/s"));
     assert_non_null(strstr(b.data, "2 shards, warm, seed 42, ended by eos"));
+    assert_null(strstr(b.data, "drafted"));
     brig_buf_release(&b);
+    end_run(&r);
+}
+
+static void drafts_are_counted(void **state)
+{
+    (void)state;
+    struct run r;
+    struct brig_fail fail;
+    struct brig_buf b = {0};
+    const struct brig_spec_opts o = {.lookup = true, .length = 3, .vocab = 99};
+    const uint32_t ids[] = {1, 2, 3, 4, 1};
+    uint32_t draft[3], n;
+    char path[] = "/tmp/brigade-report-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    make_run(&r);
+    assert_int_equal(brig_spec_new(&r.report.spec, &o, &fail), 0);
+    assert_int_equal(
+        brig_spec_propose(r.report.spec, &(struct brig_draft_seq){ids, 5, 0}, 3, draft, &n, &fail), 0);
+    assert_int_equal(n, 3); /* 2 3 4 */
+    brig_spec_drawn(r.report.spec, 2);
+    brig_spec_drawn(r.report.spec, 3);
+    brig_spec_drawn(r.report.spec, 9);
+    assert_int_equal(brig_report_line(&r.report, &b), 0);
+    assert_non_null(strstr(b.data, ", 2.50 tokens a pass (2 of 3 drafted held)"));
+    brig_buf_release(&b);
+    assert_int_equal(brig_report_write_json(&r.report, path, &fail), 0);
+    json_t *j = json_load_file(path, 0, NULL);
+    unlink(path);
+    assert_int_equal(number(j, "drafted_tokens"), 3);
+    assert_int_equal(number(j, "accepted_tokens"), 2);
+    json_t *kind = json_array_get(json_object_get(j, "drafts"), 0);
+    assert_string_equal(json_string_value(json_object_get(kind, "kind")), "lookup");
+    assert_int_equal(number(kind, "drafted_tokens"), 3);
+    assert_int_equal(number(kind, "accepted_tokens"), 2);
+    assert_int_equal(number(kind, "passes"), 1);
+    json_decref(j);
+    brig_spec_free(r.report.spec);
     end_run(&r);
 }
 
@@ -182,6 +230,7 @@ int main(void)
         cmocka_unit_test(values_are_what_they_say),
         cmocka_unit_test(bytes_of_a_token),
         cmocka_unit_test(the_line_for_people_has_the_seed_and_the_end),
+        cmocka_unit_test(drafts_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -254,12 +254,21 @@ static void how_many_candidates_are_asked_for(void **state)
         struct brig_sampler *s = make(&o, 5000);
         for (uint32_t k = 0; k < 2 * rows[i].said; k++) /* each twice: distinct ones count */
             brig_sampler_accept(s, k / 2);
-        assert_int_equal(brig_sampler_top(s), rows[i].want);
+        assert_int_equal(brig_sampler_top(s, 0), rows[i].want);
         brig_sampler_free(s);
     }
     o = brig_sample_defaults();
     struct brig_sampler *s = make(&o, 50); /* never more than there are */
-    assert_int_equal(brig_sampler_top(s), 50);
+    assert_int_equal(brig_sampler_top(s, 0), 50);
+    brig_sampler_free(s);
+    o.top_k = 100;
+    s = make(&o, 5000); /* without penalties later tokens change nothing */
+    assert_int_equal(brig_sampler_top(s, 9), 100);
+    brig_sampler_free(s);
+    o.presence_penalty = 1;
+    s = make(&o, 5000);
+    brig_sampler_accept(s, 3);
+    assert_int_equal(brig_sampler_top(s, 9), 110);
     brig_sampler_free(s);
 }
 
@@ -342,7 +351,9 @@ static void candidates_and_whole_rows_agree(void **state)
         candidates_of(row, n, 5, ids, logits);
         for (uint32_t i = 0; i < n_said; i++) /* the likely ones are said most */
             brig_sampler_accept(s, i % 2 == 0 ? ids[random_below(5)] : random_below(n));
-        uint32_t top = brig_sampler_top(s);
+        uint32_t ahead = random_below(20), top = brig_sampler_top(s, ahead);
+        for (uint32_t i = 0; i < ahead; i++) /* the draw after tokens that were not known then */
+            brig_sampler_accept(s, i % 2 == 0 ? ids[random_below(5)] : random_below(n));
         if (top > 0) {
             uint32_t n_top = candidates_of(row, n, top, ids, logits), a, b;
             for (uint64_t index = 0; index < 4; index++) {

@@ -21,14 +21,16 @@ enum { HIDDEN = 2, VOCAB = 50, CTX = 12, SLOTS = 4, ROOM = 3, ROWS = 8, MAX_FRAM
 
 struct sent {
     struct brig_run runs[SLOTS];
-    unsigned n_runs, n_wants, n_ops, n_rows;
+    unsigned n_runs, n_wants, n_ops, n_rows, n_answers;
     uint32_t top;
-    uint32_t next[SLOTS]; /* of each want */
+    uint32_t next[ROWS]; /* of each wanted row */
+    bool draft[SLOTS];   /* the run ends in one */
 };
 
 static struct {
     uint32_t cache[SLOTS][CTX];
     uint32_t length[SLOTS]; /* positions that may hold something */
+    uint32_t least[SLOTS];  /* those of them that are no draft */
     struct sent frames[MAX_FRAMES];
     unsigned n_sent, n_received, most_under_way;
     unsigned fail_receive, fail_send; /* the n-th of them fails, counted from 1; 0: none */
@@ -63,21 +65,27 @@ static void write_rows(const struct brig_pass *pass, struct sent *f)
     unsigned want = 0, row = 0;
     for (unsigned i = 0; i < pass->n_ops; i++) {
         assert_int_equal(pass->ops[i].kind, BRIG_CACHE_TRUNCATE);
-        play.length[pass->ops[i].slot] = pass->ops[i].arg;
+        play.length[pass->ops[i].slot] = play.least[pass->ops[i].slot] = pass->ops[i].arg;
     }
     for (unsigned i = 0; i < pass->n_runs; i++) {
         const struct brig_run *r = &pass->runs[i];
         assert_in_range(r->slot, 0, SLOTS - 1);
-        assert_int_equal(r->pos,
-                         play.length[r->slot]); /* nothing is left out, and nothing old stays behind */
+        /* Nothing is left out, and nothing old stays behind but a draft that did not hold. */
+        assert_in_range(r->pos, play.least[r->slot], play.length[r->slot]);
+        uint32_t drafted = want < pass->n_wants && pass->wants[want].first < row + r->count
+                               ? pass->wants[want].count - 1
+                               : 0;
+        f->draft[i] = drafted > 0;
         for (uint32_t k = 0; k < r->count; k++, row++, h += HIDDEN) {
+            assert_in_range(r->pos + k, 0, CTX - 1);
             play.cache[r->slot][r->pos + k] = (uint32_t)h[0];
-            if (want < pass->n_wants && pass->wants[want].first == row) {
-                assert_int_equal(pass->wants[want].count, 1);
-                f->next[want++] = follows(play.cache[r->slot], r->pos + k + 1);
-            }
+            if (want == pass->n_wants || row < pass->wants[want].first)
+                continue;
+            f->next[f->n_answers++] = follows(play.cache[r->slot], r->pos + k + 1);
+            want += row + 1 == pass->wants[want].first + pass->wants[want].count;
         }
         play.length[r->slot] = r->pos + r->count;
+        play.least[r->slot] = play.length[r->slot] - drafted;
         f->runs[i] = *r;
     }
     assert_int_equal(want, pass->n_wants);
@@ -106,8 +114,8 @@ int brig_line_send(struct brig_line *l, const struct brig_pass *pass, struct bri
 
 int brig_line_receive(struct brig_line *l, struct brig_answer *ret, struct brig_fail *fail)
 {
-    static uint32_t ids[SLOTS * VOCAB], n[SLOTS];
-    static float logits[SLOTS * VOCAB], lse[SLOTS];
+    static uint32_t ids[ROWS * VOCAB], n[ROWS];
+    static float logits[ROWS * VOCAB], lse[ROWS];
     (void)l;
     assert_true(play.n_received < play.n_sent);
     if (++play.n_receives == play.fail_receive) {
@@ -118,12 +126,12 @@ int brig_line_receive(struct brig_line *l, struct brig_answer *ret, struct brig_
     bool whole = f->top == 0;
     uint32_t cols = whole ? VOCAB : f->top;
     memset(logits, 0, sizeof logits);
-    for (unsigned i = 0; i < f->n_wants; i++) {
+    for (unsigned i = 0; i < f->n_answers; i++) {
         n[i] = cols;
         ids[i * cols] = f->next[i];
         logits[i * cols + (whole ? f->next[i] : 0)] = 1;
     }
-    *ret = (struct brig_answer){.n_wants = f->n_wants,
+    *ret = (struct brig_answer){.n_wants = f->n_answers,
                                 .cols = cols,
                                 .whole = whole,
                                 .lse = lse,
@@ -147,6 +155,9 @@ struct owner {
     bool give_up, fail;
     uint32_t slot;
     size_t kept;
+    /* Drafts: how many tokens; the first that is wrong, counted from 1 (0: none, they always hold). */
+    uint32_t draft, wrong, ahead, drafted, held;
+    bool draft_fails;
 };
 
 struct bench {
@@ -158,9 +169,27 @@ struct bench {
     struct owner o[6];
 };
 
-static uint32_t owner_top(void *ctx)
+static uint32_t owner_top(void *ctx, uint32_t ahead)
 {
-    return ((struct owner *)ctx)->top;
+    struct owner *o = ctx;
+    o->ahead = ahead;
+    return o->top;
+}
+
+static int owner_draft(void *ctx, uint32_t *ids, uint32_t n, uint32_t most, uint32_t *n_draft,
+                       struct brig_fail *fail)
+{
+    struct owner *o = ctx;
+    if (o->draft_fails)
+        return brig_fail_set(fail, BRIG_EDEAD, "no draft for %u", o->ids[0]);
+    assert_int_equal(n, o->n);
+    assert_memory_equal(ids, o->ids, n * sizeof *ids);
+    assert_in_range(most, 1, CTX - n);
+    *n_draft = o->draft < most ? o->draft : most;
+    for (uint32_t i = 0; i < *n_draft; i++)
+        ids[n + i] = (follows(ids, n + i) + (i + 1 == o->wrong)) % VOCAB;
+    o->drafted += *n_draft;
+    return 0;
 }
 
 static int owner_answer(void *ctx, const struct brig_row *row, uint32_t *next, bool *goes_on,
@@ -169,6 +198,8 @@ static int owner_answer(void *ctx, const struct brig_row *row, uint32_t *next, b
     struct owner *o = ctx;
     assert_int_equal(row->ids == NULL, o->top == 0);
     assert_int_equal(row->room, CTX - o->n);
+    assert_in_range(row->nth, 0, o->ahead);
+    o->held += row->nth > 0;
     uint32_t id = row->ids != NULL ? row->ids[0] : 0;
     for (uint32_t i = 0; row->ids == NULL && i < row->n; i++)
         id = row->logits[i] > 0 ? i : id;
@@ -235,6 +266,8 @@ static int add(struct bench *b, unsigned i)
     struct brig_fail fail;
     struct brig_seq seq = {
         .prompt = w->ids, .n_prompt = w->n, .top = owner_top, .answer = owner_answer, .ctx = w};
+    if (w->draft > 0 || w->draft_fails)
+        seq.draft = owner_draft;
     return brig_sched_add(b->sched, &seq, &w->slot, &w->kept, &fail);
 }
 
@@ -360,6 +393,8 @@ static void test_a_lost_frame_is_sent_again(void **state)
             open_bench(&b, 3, 3);
             play.fail_receive = sending ? 0 : nth;
             play.fail_send = sending ? nth : 0;
+            b.o[1].draft = b.o[2].draft = 2;
+            b.o[2].wrong = 2;
             for (unsigned i = 0; i < SLOTS; i++)
                 assert_int_equal(add(&b, i), 0);
             while (brig_sched_busy(b.sched))
@@ -426,6 +461,84 @@ static void test_what_is_refused(void **state)
     close_bench(&b);
 }
 
+/* Drafts of every length, right, wrong from any place on, and all wrong: the same tokens. */
+static void test_drafts_change_no_token(void **state)
+{
+    (void)state;
+    for (uint32_t rows = 1; rows <= ROWS; rows++)
+        for (uint32_t draft = 1; draft <= CTX; draft += draft < 4 ? 1 : 4)
+            for (uint32_t wrong = 0; wrong <= 3; wrong++) {
+                struct bench b;
+                open_bench(&b, rows, 1 + wrong % 3);
+                for (unsigned i = 0; i < SLOTS; i++) {
+                    b.o[i].draft = i == 3 ? 0 : draft; /* one sequence among them has none */
+                    b.o[i].wrong = i == 1 ? 0 : wrong;
+                    b.o[i].top = i % 2;
+                    assert_int_equal(add(&b, i), 0);
+                }
+                run(&b);
+                for (unsigned i = 0; i < SLOTS; i++) {
+                    assert_right(&b.o[i], b.o[i].want);
+                    assert_true(wrong != 1 || i == 1 || b.o[i].held == 0);
+                }
+                for (unsigned k = 0; k < play.n_sent; k++)
+                    assert_in_range(play.frames[k].n_rows, 1, rows);
+                close_bench(&b);
+            }
+}
+
+static void test_drafts_that_hold_save_frames(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b, ROWS, 1);
+    b.o[0].draft = 3;
+    b.o[0].want = 11; /* 1 of the prompt; 1, then 4, 4 and 1 */
+    assert_int_equal(add(&b, 0), 0);
+    run(&b);
+    assert_right(&b.o[0], 11);
+    assert_int_equal(play.n_sent, 3);
+    assert_int_equal(b.o[0].held, 7);
+    assert_int_equal(brig_sched_held(b.sched, b.o[0].slot), 10);
+    close_bench(&b);
+}
+
+/* What a draft left behind in the cache is no part of what the slot holds for the next sequence. */
+static void test_a_slot_forgets_a_wrong_draft(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b, ROWS, 1);
+    b.o[0].draft = 4;
+    b.o[0].wrong = 2;
+    b.o[0].want = 5;
+    assert_int_equal(add(&b, 0), 0);
+    run(&b);
+    b.o[0].want = CTX;
+    assert_int_equal(add(&b, 0), 0);
+    assert_in_range(b.o[0].kept, 3, 4);
+    run(&b);
+    assert_right(&b.o[0], CTX);
+    close_bench(&b);
+}
+
+static void test_a_draft_that_fails_is_told(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct brig_fail fail;
+    open_bench(&b, ROWS, 1);
+    b.o[0].draft_fails = true;
+    assert_int_equal(add(&b, 0), 0);
+    assert_int_equal(brig_sched_step(b.sched, &fail), -BRIG_EDEAD);
+    assert_string_equal(fail.text, "no draft for 0");
+    b.o[0].draft_fails = false; /* nothing has moved */
+    b.o[0].draft = 2;
+    run(&b);
+    assert_right(&b.o[0], b.o[0].want);
+    close_bench(&b);
+}
+
 static void test_a_step_allocates_nothing(void **state)
 {
     (void)state;
@@ -451,6 +564,10 @@ int main(void)
         cmocka_unit_test(test_a_lost_frame_is_sent_again),
         cmocka_unit_test(test_one_ends_alone),
         cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_drafts_change_no_token),
+        cmocka_unit_test(test_drafts_that_hold_save_frames),
+        cmocka_unit_test(test_a_slot_forgets_a_wrong_draft),
+        cmocka_unit_test(test_a_draft_that_fails_is_told),
         cmocka_unit_test(test_a_step_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
