@@ -53,6 +53,7 @@ struct brig_settings {
     bool requantize, interleave;
     /* bench */
     const char *bench_modes, *bench_shards, *bench_streams, *bench_json;
+    const char *bench_skip; /* NULL: nothing */
     uint64_t bench_prompt, bench_generate, bench_repeat;
     uint64_t bench_flights; /* 0: chosen */
 };
