@@ -9,9 +9,9 @@
 struct brig_bench_row {
     struct brig_bench_config config;
     struct brig_bench_sample *samples; /* [repeat] */
-    uint32_t *ids; /* [n_streams, n_generate] of the first run; all others gave the same */
+    uint32_t *ids;           /* [n_streams, n_generate] of the first run; all others gave the same */
     uint64_t pss_peak_bytes; /* 0: not measured */
-    bool done; /* ids is there */
+    bool done;               /* ids is there */
 };
 
 struct brig_bench_table {

@@ -222,11 +222,11 @@ void brig_settings_init(struct brig_settings *s)
     s->mode = brig_mode_by_name("warm");
     s->timeout_ms = 10000;
     s->bench_modes = "warm,cold";
-    s->bench_shards = "1,all";
     s->bench_streams = "1";
     s->bench_prompt = 64;
     s->bench_generate = 32;
     s->bench_repeat = 3;
+    s->bench_limit = 1800;
 }
 
 /* getopt's values for long options: above every letter. */

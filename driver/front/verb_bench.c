@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "driver/front/bench_report.h"
 #include "driver/front/bench_table.h"
 #include "driver/front/interrupt.h"
 #include "driver/front/lineup.h"
@@ -61,7 +62,7 @@ static int add_streams(struct brig_bench_table *t, const struct brig_lineup *l, 
 static int add_mode(struct brig_bench_table *t, const struct brig_lineup *l, const struct brig_mode *mode,
                     struct brig_fail *fail)
 {
-    const char *list = l->settings->bench_shards;
+    const char *list = l->settings->bench_shards != NULL ? l->settings->bench_shards : "1,all";
     for (const char *p = list;; p++) {
         size_t n = strcspn(p, ",");
         struct brig_bench_config c = {.mode = mode};
@@ -261,6 +262,8 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
 {
     struct brig_lineup l;
     struct brig_bench_table t = {0};
+    if (s->bench_report != NULL)
+        return brig_bench_report(s, fail);
     int r = brig_lineup_open(&l, s, false, fail);
     if (r == 0)
         r = run_all(&l, &t, fail);
@@ -293,10 +296,16 @@ const struct brig_verb brig_verb_bench = {
         "and the tokenizer when the model has one.\n"
         "The model needs no tokenizer.\n"
         "\n"
+        "With --report each combination runs as a program of its own, with the page cache dropped and, "
+        "where\n"
+        "there is no budget, also full; what came out is printed and written to a folder, with charts and a\n"
+        "page that explains them.\n"
+        "\n"
         "examples:\n"
         "  brigade bench MODEL\n"
         "  brigade bench MODEL --modes warm --shards 1,2,all -p 128 -n 64 --repeat 5 --json bench.json\n"
-        "  brigade bench MODEL --modes warm --shards 1 --streams 1,2,4,8,16\n",
+        "  brigade bench MODEL --modes warm --shards 1 --streams 1,2,4,8,16\n"
+        "  brigade bench MODEL --modes warm,cold --report report -n 8\n",
     .operand = "MODEL",
     .operand_needed = true,
     .run = run,
