@@ -32,7 +32,7 @@ static void print_row(const struct brig_study *s, const struct brig_study_row *r
     printf("%8s %8s %8s %8s %9s %9s %9s", figure(f[0], m.decode_tok_s, "2", 1),
            figure(f[1], brig_study_bound(s, row), "2", 1), figure(f[2], m.ttft_s, "2", 1),
            figure(f[3], m.start_s, "2", 1), figure(f[4], (double)row->pss_peak_bytes, "1", MIB),
-           figure(f[5], row->plan.known ? (double)row->cgroup_peak_bytes : 0, "1", MIB), f[6]);
+           figure(f[5], (double)row->cgroup_peak_bytes, "1", MIB), f[6]);
     printf("%s%s%s%s\n", row->state == BRIG_STUDY_MEASURED ? "" : " ",
            row->state == BRIG_STUDY_MEASURED ? "" : brig_study_state_name(row->state),
            row->why[0] != '\0' ? ": " : "", row->why);
@@ -118,8 +118,7 @@ static json_t *row_json(const struct brig_study *s, const struct brig_study_row 
     json_object_set_new(o, "plan", plan_json(&row->plan));
     set_known(o, "bound_tok_s", brig_study_bound(s, row));
     set_whole(o, "pss_peak_bytes", (double)row->pss_peak_bytes, row->pss_peak_bytes > 0);
-    set_whole(o, "cgroup_peak_bytes", (double)row->cgroup_peak_bytes,
-              row->plan.known && row->cgroup_peak_bytes > 0);
+    set_whole(o, "cgroup_peak_bytes", (double)row->cgroup_peak_bytes, row->cgroup_peak_bytes > 0);
     json_object_set_new(o, "median", row->n_samples > 0 ? sample_json(row, &m) : json_null());
     for (unsigned i = 0; i < row->n_samples; i++)
         json_array_append_new(runs, sample_json(row, &row->samples[i]));

@@ -70,7 +70,7 @@ static void row_html(const struct brig_study *s, const struct brig_study_row *ro
     cell(out, m.ttft_s, 2, 1);
     cell(out, row->mode->keeps ? m.start_s : 0, 2, 1);
     cell(out, (double)row->pss_peak_bytes, 0, MIB);
-    cell(out, row->plan.known ? (double)row->cgroup_peak_bytes : 0, 0, MIB);
+    cell(out, (double)row->cgroup_peak_bytes, 0, MIB);
     brig_buf_printf(out, "<td>%.1f</td>", m.disk_token_bytes / MIB);
     if (row->plan.known)
         brig_buf_printf(out, "<td>%.1f</td>", (double)row->plan.read_bytes / MIB);

@@ -131,6 +131,22 @@ static void read_plan(const json_t *o, struct brig_study_plan *p)
     snprintf(p->regime, sizeof p->regime, "%s", regime != NULL ? regime : "");
 }
 
+/* What a run planned for itself comes first: it knows better what it needs, and has not measured the machine.
+ */
+static void own_plan(const json_t *o, struct brig_study_plan *p)
+{
+    struct brig_study_plan own = {0};
+    if (!json_is_object(o))
+        return;
+    read_plan(o, &own);
+    own.token_s = own.token_s > 0 ? own.token_s : p->token_s;
+    own.disk_bytes_s = own.disk_bytes_s > 0 ? own.disk_bytes_s : p->disk_bytes_s;
+    own.memory_bytes_s = own.memory_bytes_s > 0 ? own.memory_bytes_s : p->memory_bytes_s;
+    if (own.regime[0] == '\0')
+        memcpy(own.regime, p->regime, sizeof own.regime);
+    *p = own;
+}
+
 int brig_study_ask_plan(struct brig_study *s, struct brig_study_row *row, struct brig_fail *fail)
 {
     struct args a;
@@ -190,6 +206,10 @@ static void read_bench(struct brig_study *s, const json_t *o, struct brig_study_
                                                  number(run, "disk_decode_bytes") / (s->n_generate - 1),
                                              .token_bytes = number(figures, "bytes_per_token")};
     uint64_t pss = whole(figures, "pss_peak_bytes"), cgroup = whole(o, "cgroup_peak_bytes");
+    own_plan(json_object_get(o, "plan"), &row->plan);
+    /* A group that has had more is not the one of the budget: the run was not enclosed. */
+    if (row->plan.budget_bytes == 0 || cgroup > row->plan.budget_bytes)
+        cgroup = 0;
     row->samples[row->n_samples++] = sample;
     row->pss_peak_bytes = pss > row->pss_peak_bytes ? pss : row->pss_peak_bytes;
     row->cgroup_peak_bytes = cgroup > row->cgroup_peak_bytes ? cgroup : row->cgroup_peak_bytes;

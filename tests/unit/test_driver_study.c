@@ -317,6 +317,14 @@ static int fake_bench(const char *ram)
         fputs("brigade bench: warm, 1 shards: shard 0 was killed by signal 9 (Killed)\n", stderr);
         return 1;
     }
+    if (strcmp(ram, "55%") == 0) { /* it has planned for itself */
+        printf("{\"cgroup_peak_bytes\": 524288001, \"plan\": {\"budget_bytes\": 524288000, \"token_bytes\": "
+               "1048576000,"
+               "\"held_bytes\": 1048576000, \"read_bytes\": 0, \"disk_bytes_s\": null}, \"rows\": [{\"ids\": "
+               "[[5, 6, 7]],"
+               "\"runs\": [{\"decode_tok_s\": 4, \"disk_decode_bytes\": 0}]}]}\n");
+        return 0;
+    }
     bool streams = strcmp(ram, "50%") == 0, foreign = strcmp(ram, "80%") == 0;
     printf("{\"cgroup_peak_bytes\": 500, \"rows\": [{\"bytes_per_token\": 1000, \"start_s\": 0.25, "
            "\"pss_peak_bytes\": 400,"
@@ -336,12 +344,13 @@ static void rows_end_as_their_programs_do(void **state)
     } wants[] = {{"none", BRIG_STUDY_MEASURED, ""},
                  {"10%", BRIG_STUDY_REFUSED, "300M would do"},
                  {"50%", BRIG_STUDY_MEASURED, ""},
+                 {"55%", BRIG_STUDY_MEASURED, ""},
                  {"60%", BRIG_STUDY_VOID, "0.0 MiB were read"},
                  {"70%", BRIG_STUDY_KILLED, "signal 9"},
                  {"80%", BRIG_STUDY_FAILED, "other tokens than warm with --ram none"},
                  {"90%", BRIG_STUDY_KILLED, "shard 0 was killed"}};
     const struct brig_study_axes axes = {
-        .ram = "10%,50%,60%,70%,80%,90%", .modes = "warm", .residency = "auto", .shards = "1"};
+        .ram = "10%,50%,55%,60%,70%,80%,90%", .modes = "warm", .residency = "auto", .shards = "1"};
     struct brig_model model = {.path = "no files"};
     struct brig_fail fail = {0};
     study.model = &model;
@@ -369,6 +378,9 @@ static void rows_end_as_their_programs_do(void **state)
     assert_true(m.disk_token_bytes == 629145600.0 && m.ttft_s == 0.5 && m.start_s == 0.25 &&
                 m.decode_tok_s == 4);
     assert_int_equal(study.rows[3].cgroup_peak_bytes, 500);
+    /* Its own plan, the machine's speeds of the other; a peak above the budget is of another group. */
+    assert_true(study.rows[4].plan.read_bytes == 0 && study.rows[4].plan.disk_bytes_s == 1e9);
+    assert_int_equal(study.rows[4].cgroup_peak_bytes, 0);
     assert_int_equal(study.n_probes, 3);
     brig_study_release(&study);
 }
