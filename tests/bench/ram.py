@@ -210,19 +210,23 @@ def enclosed(a, command, size):
 def ask(command, limit=PROBE_LIMIT):
     p = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
     if p.returncode != 0:
-        raise RuntimeError("%s: %s" % (" ".join(command[:2]), (p.stderr.strip().splitlines() or ["failed"])[-1]))
+        raise RuntimeError((p.stderr.strip().splitlines() or ["%s %s failed" % tuple(command[:2])])[-1])
     return json.loads(p.stdout)
 
 
-def brigade(a, budget, plan):
+def brigade(a, budget, row):
     command = [a.brigade, "bench", a.model, "-q", "--modes", "warm", "--shards", "1", "-p", "1", "-n", str(a.n), "--repeat",
                "1", "--skip", "memory,probe,starts,tokenizer", "--json", "-", "--ram", str(budget)] + a.more
     r, text = enclosed(a, command, budget)
     if r["state"].startswith(("good", "void")):
-        row = json.loads(text)["rows"][0]
-        run = row["runs"][0]
-        r.update(tok_s=run["decode_tok_s"], start_s=run["start_s"], ids=row["ids"][0],
+        figures = json.loads(text)
+        run, ids = figures["rows"][0]["runs"][0], figures["rows"][0]["ids"][0]
+        r.update(tok_s=run["decode_tok_s"], start_s=run["start_s"], ids=ids,
                  token_bytes=run["disk_decode_bytes"] / (a.n - 1))
+        # It may have made a group of its own, and has planned for itself, which it does best.
+        if r["peak_bytes"] < (figures["cgroup_peak_bytes"] or 0) <= budget:
+            r["peak_bytes"] = figures["cgroup_peak_bytes"]
+        row["plan"] = plan = figures.get("plan") or row["plan"]
         wanted = plan["read_bytes"]
         slack = 0.2 * wanted + 0.02 * plan["token_bytes"] + 2**20
         too_little = r["token_bytes"] < wanted - slack and not plan.get("expert_hit_rate")
@@ -268,7 +272,7 @@ def measure_budget(a, word, rows):
     turn = len(row["probes"]) // 2 % max(len(turns), 1)
     row["probes"].append(ask([a.brigade, "probe", a.model, "--fresh", "--json"]))
     for who, threads in turns[turn:] + turns[:turn]:
-        r = brigade(a, budget, row["plan"]) if who == "brigade" else llama(a, budget, threads)
+        r = brigade(a, budget, row) if who == "brigade" else llama(a, budget, threads)
         (row["brigade"] if who == "brigade" else row["llama"][threads]).append(r)
         print("%s, %s%s: %s" % (word, who, " -t %s" % threads if threads else "",
                                 "%.3f tok/s, %.2f GB read, %.0f s" % (r["tok_s"], r["read_bytes"] / 1e9, r["seconds"])
