@@ -6,46 +6,61 @@
 #include <unistd.h>
 
 #include "driver/front/interrupt.h"
+#include "driver/front/option.h"
 #include "driver/front/progress.h"
+#include "driver/front/verb.h"
 #include "driver/study/study.h"
 
-#define MAX_WORDS 24u
+#define MAX_WORDS (2 * BRIG_SETTINGS_MAX_GIVEN)
 
-/* Options that every run gets as they were given: plans take the first kind too. */
+/* What a report varies, or sets for each run itself; every other option is handed on as it was given. */
+static const char *const own[] = {"report", "run-limit", "ram",    "modes",         "residency", "shards",
+                                  "skip",   "json",      "repeat", "prompt-tokens", "n-predict", "quiet"};
+
 struct words {
     char *plan[MAX_WORDS + 1], *bench[MAX_WORDS + 1];
     unsigned n_plan, n_bench;
-    char threads[24], timeout[24];
+    char names[BRIG_SETTINGS_MAX_GIVEN][32]; /* with dashes */
 };
+
+static bool is_own(const char *name)
+{
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(own[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Plans know some of the options of bench. */
+static bool plan_takes(const char *name)
+{
+    unsigned plan;
+    if (brig_verb_by_name("plan", &plan) == NULL)
+        return false;
+    for (unsigned i = 0; brig_option_at(i) != NULL; i++)
+        if (strcmp(brig_option_at(i)->name, name) == 0 && (brig_option_at(i)->verbs & (1u << plan)) != 0)
+            return true;
+    return false;
+}
 
 static void add(char **v, unsigned *n, const char *word)
 {
-    if (*n < MAX_WORDS)
+    if (word != NULL && *n < MAX_WORDS)
         v[(*n)++] = (char *)word; /* a program's arguments are typed so; nobody writes to them */
-}
-
-static void add_pair(struct words *w, bool plan, const char *option, const char *value)
-{
-    add(plan ? w->plan : w->bench, plan ? &w->n_plan : &w->n_bench, option);
-    add(plan ? w->plan : w->bench, plan ? &w->n_plan : &w->n_bench, value);
 }
 
 static void fill_words(struct words *w, const struct brig_settings *s)
 {
     memset(w, 0, sizeof *w);
-    snprintf(w->threads, sizeof w->threads, "%llu", (unsigned long long)s->threads);
-    snprintf(w->timeout, sizeof w->timeout, "%.3f", s->timeout_ms / 1000.0);
-    if (s->threads_given)
-        add_pair(w, true, "--threads", w->threads);
-    if (s->kv_given)
-        add_pair(w, true, "--kv", s->kv_f32 ? "f32" : "f16");
-    if (s->exact)
-        add(w->plan, &w->n_plan, "--exact");
-    if (s->link != NULL)
-        add_pair(w, false, "--link", s->link->name);
-    if (s->hold)
-        add_pair(w, false, "--wait", "hold");
-    add_pair(w, false, "--timeout", w->timeout);
+    for (unsigned i = 0; i < s->n_given; i++) {
+        const struct brig_given *g = &s->given[i];
+        bool plan = plan_takes(g->option->name);
+        if (is_own(g->option->name))
+            continue;
+        snprintf(w->names[i], sizeof w->names[i], "--%s", g->option->name);
+        add(plan ? w->plan : w->bench, plan ? &w->n_plan : &w->n_bench, w->names[i]);
+        add(plan ? w->plan : w->bench, plan ? &w->n_plan : &w->n_bench, g->value);
+    }
 }
 
 /* How this program was called, for the page. */

@@ -315,6 +315,8 @@ int brig_option_parse(struct brig_settings *s, unsigned verb, int argc, char **a
         if (o->take(s, o, optarg, fail) < 0)
             return optarg != NULL ? brig_fail_prefix(fail, "--%s %s", o->name, optarg)
                                   : brig_fail_prefix(fail, "--%s", o->name);
+        if (s->n_given < BRIG_SETTINGS_MAX_GIVEN)
+            s->given[s->n_given++] = (struct brig_given){.option = o, .value = optarg};
     }
     return finish(s, brig_verb_at(verb), argc, argv, fail);
 }

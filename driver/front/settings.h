@@ -13,11 +13,22 @@
 #include "proto/model/type.h"
 
 #define BRIG_SETTINGS_MAX_STOPS 64u
+#define BRIG_SETTINGS_MAX_GIVEN 64u
+
+struct brig_option;
+
+/* An option as it was given. */
+struct brig_given {
+    const struct brig_option *option;
+    const char *value; /* NULL: a flag */
+};
 
 struct brig_settings {
     const char *operand; /* MODEL, KIND or VERB; NULL when not given */
     const char *second;  /* OUT of pack */
     bool help;
+    struct brig_given given[BRIG_SETTINGS_MAX_GIVEN]; /* the first of them, in order: to be handed on */
+    unsigned n_given;
     /* text in */
     const char *prompt, *file, *system;
     const char *chat_template; /* name or file; NULL: the model's */

@@ -34,8 +34,9 @@ static double first(const struct brig_study *s, const struct brig_study_row *row
 
 static double start(const struct brig_study *s, const struct brig_study_row *row)
 {
+    double v = brig_study_median(row).start_s;
     (void)s;
-    return row->mode->keeps ? brig_study_median(row).start_s : NAN;
+    return v > 0 ? v : NAN;
 }
 
 static double pss(const struct brig_study *s, const struct brig_study_row *row)

@@ -71,13 +71,14 @@ static void set_known(json_t *o, const char *key, double v)
     json_object_set_new(o, key, v > 0 ? json_real(v) : json_null());
 }
 
-static json_t *sample_json(const struct brig_study_row *row, const struct brig_study_sample *v)
+static json_t *sample_json(const struct brig_study_sample *v)
 {
     json_t *o = json_object();
     set_number(o, "decode_tok_s", v->decode_tok_s);
+    set_number(o, "pass_tokens", v->pass_tokens);
     set_number(o, "prefill_tok_s", v->prefill_tok_s);
     set_number(o, "ttft_s", v->ttft_s);
-    set_known(o, "start_s", row->mode->keeps ? v->start_s : 0);
+    set_known(o, "start_s", v->start_s);
     set_whole(o, "disk_start_bytes", v->disk_start_bytes, true);
     set_whole(o, "disk_prompt_bytes", v->disk_prompt_bytes, true);
     set_whole(o, "disk_token_bytes", v->disk_token_bytes, true);
@@ -119,16 +120,27 @@ static json_t *row_json(const struct brig_study *s, const struct brig_study_row 
     set_known(o, "bound_tok_s", brig_study_bound(s, row));
     set_whole(o, "pss_peak_bytes", (double)row->pss_peak_bytes, row->pss_peak_bytes > 0);
     set_whole(o, "cgroup_peak_bytes", (double)row->cgroup_peak_bytes, row->cgroup_peak_bytes > 0);
-    json_object_set_new(o, "median", row->n_samples > 0 ? sample_json(row, &m) : json_null());
+    json_object_set_new(o, "median", row->n_samples > 0 ? sample_json(&m) : json_null());
     for (unsigned i = 0; i < row->n_samples; i++)
-        json_array_append_new(runs, sample_json(row, &row->samples[i]));
+        json_array_append_new(runs, sample_json(&row->samples[i]));
     json_object_set_new(o, "runs", runs);
     return o;
 }
 
+/* What every run was given. */
+static json_t *options_json(const struct brig_study *s)
+{
+    json_t *all = json_array();
+    for (char *const *p = s->plan_options; p != NULL && *p != NULL; p++)
+        json_array_append_new(all, brig_json_text(*p, strlen(*p)));
+    for (char *const *p = s->bench_options; p != NULL && *p != NULL; p++)
+        json_array_append_new(all, brig_json_text(*p, strlen(*p)));
+    return all;
+}
+
 json_t *brig_study_json(const struct brig_study *s)
 {
-    json_t *o = json_object(), *rows = json_array(), *probes = json_array();
+    json_t *o = json_object(), *rows = json_array(), *probes = json_array(), *ids = json_array();
     for (unsigned i = 0; i < s->n_rows; i++)
         json_array_append_new(rows, row_json(s, &s->rows[i]));
     for (unsigned i = 0; i < s->n_probes; i++)
@@ -143,6 +155,10 @@ json_t *brig_study_json(const struct brig_study *s)
     json_object_set_new(o, "rounds", json_integer(s->rounds));
     json_object_set_new(o, "page_cache_seen", json_boolean(!s->blind));
     json_object_set_new(o, "memory_bytes_s", probes);
+    for (uint32_t i = 0; s->ids_of != NULL && i < s->n_generate; i++)
+        json_array_append_new(ids, json_integer(s->ids[i]));
+    json_object_set_new(o, "options", options_json(s));
+    json_object_set_new(o, "ids", ids);
     json_object_set_new(o, "rows", rows);
     return o;
 }

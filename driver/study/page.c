@@ -68,7 +68,7 @@ static void row_html(const struct brig_study *s, const struct brig_study_row *ro
     cell(out, brig_study_bound(s, row), 2, 1);
     cell(out, row->plan.token_s > 0 ? 1 / row->plan.token_s : 0, 2, 1);
     cell(out, m.ttft_s, 2, 1);
-    cell(out, row->mode->keeps ? m.start_s : 0, 2, 1);
+    cell(out, m.start_s, 2, 1);
     cell(out, (double)row->pss_peak_bytes, 0, MIB);
     cell(out, (double)row->cgroup_peak_bytes, 0, MIB);
     brig_buf_printf(out, "<td>%.1f</td>", m.disk_token_bytes / MIB);

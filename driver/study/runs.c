@@ -7,7 +7,7 @@
 
 #include "driver/study/parts.h"
 
-#define MAX_ARGS 64u
+#define MAX_ARGS 192u
 #define SELF     "/proc/self/exe"
 
 struct args {
@@ -198,6 +198,7 @@ static void read_bench(struct brig_study *s, const json_t *o, struct brig_study_
     }
     const struct brig_study_sample sample = {.start_s = number(figures, "start_s"),
                                              .ttft_s = number(run, "ttft_s"),
+                                             .pass_tokens = number(figures, "rows_per_frame"),
                                              .prefill_tok_s = number(run, "prefill_tok_s"),
                                              .decode_tok_s = number(run, "decode_tok_s"),
                                              .disk_start_bytes = number(run, "disk_start_bytes"),
@@ -241,20 +242,22 @@ int brig_study_run_row(struct brig_study *s, struct brig_study_row *row, unsigne
     return r;
 }
 
-/* What is read for a token is the plan's to say: less was read from somebody else's page cache, more was read
+/* What is read in a pass is the plan's to say: less was read from somebody else's page cache, more was read
  * twice. Two hundredths of the weights are allowed for what lies at the ends of a run, and a mebibyte. */
 void brig_study_judge(struct brig_study_row *row)
 {
     if (row->state != BRIG_STUDY_MEASURED || !row->plan.known || row->plan.budget_bytes == 0)
         return;
-    double planned = (double)row->plan.read_bytes, read = brig_study_median(row).disk_token_bytes;
+    struct brig_study_sample m = brig_study_median(row);
+    double planned = (double)row->plan.read_bytes;
+    double read = m.disk_token_bytes * (m.pass_tokens > 1 ? m.pass_tokens : 1);
     double slack = 0.2 * planned + 0.02 * (double)row->plan.token_bytes + 1048576;
     /* How often experts hit is an expectation for routing that is even: real routing may do better. */
     bool too_little = row->plan.hit_rate == 0 && read < planned - slack;
     if (!too_little && read <= planned + slack)
         return;
     row->state = BRIG_STUDY_VOID;
-    snprintf(row->why, sizeof row->why, "%.1f MiB were read for a token where the plan has %.1f: %s",
+    snprintf(row->why, sizeof row->why, "%.1f MiB were read in a pass where the plan has %.1f: %s",
              read / 1048576, planned / 1048576,
              too_little ? "the rest came from a page cache outside the budget"
                         : "what should have been held was read again");

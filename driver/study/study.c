@@ -117,6 +117,7 @@ struct brig_study_sample brig_study_median(const struct brig_study_row *row)
         return m;
     m.start_s = middle(&row->samples->start_s, row->n_samples);
     m.ttft_s = middle(&row->samples->ttft_s, row->n_samples);
+    m.pass_tokens = middle(&row->samples->pass_tokens, row->n_samples);
     m.prefill_tok_s = middle(&row->samples->prefill_tok_s, row->n_samples);
     m.decode_tok_s = middle(&row->samples->decode_tok_s, row->n_samples);
     m.disk_start_bytes = middle(&row->samples->disk_start_bytes, row->n_samples);

@@ -52,7 +52,9 @@ struct brig_study_plan {
 
 /* One run. */
 struct brig_study_sample {
-    double start_s, ttft_s, prefill_tok_s, decode_tok_s;
+    double start_s; /* 0: the mode starts nothing before the first pass */
+    double ttft_s, prefill_tok_s, decode_tok_s;
+    double pass_tokens; /* that one pass over the weights gave: more than 1 with drafts */
     double disk_start_bytes, disk_prompt_bytes;
     double disk_token_bytes; /* read for each token that was decoded */
     double token_bytes;      /* weights that a token needs */

@@ -220,7 +220,8 @@ def brigade(a, budget, row):
     r, text = enclosed(a, command, budget)
     if r["state"].startswith(("good", "void")):
         figures = json.loads(text)
-        run, ids = figures["rows"][0]["runs"][0], figures["rows"][0]["ids"][0]
+        run, ids, passes = (figures["rows"][0][k] for k in ("runs", "ids", "rows_per_frame"))
+        run, ids = run[0], ids[0]
         r.update(tok_s=run["decode_tok_s"], start_s=run["start_s"], ids=ids,
                  token_bytes=run["disk_decode_bytes"] / (a.n - 1))
         # It may have made a group of its own, and has planned for itself, which it does best.
@@ -229,9 +230,10 @@ def brigade(a, budget, row):
         row["plan"] = plan = figures.get("plan") or row["plan"]
         wanted = plan["read_bytes"]
         slack = 0.2 * wanted + 0.02 * plan["token_bytes"] + 2**20
-        too_little = r["token_bytes"] < wanted - slack and not plan.get("expert_hit_rate")
-        if r["state"] == "good" and (too_little or r["token_bytes"] > wanted + slack):
-            r["state"] = "void: %.1f MiB read for a token, planned %.1f" % (r["token_bytes"] / 2**20, wanted / 2**20)
+        read = r["token_bytes"] * max(passes, 1)  # a pass may give several tokens
+        too_little = read < wanted - slack and not plan.get("expert_hit_rate")
+        if r["state"] == "good" and (too_little or read > wanted + slack):
+            r["state"] = "void: %.1f MiB read in a pass, planned %.1f" % (read / 2**20, wanted / 2**20)
     return r
 
 

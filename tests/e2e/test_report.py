@@ -93,6 +93,12 @@ def test_without_gnuplot(world, model):
     assert sorted(p.name for p in folder.iterdir()) == ["report.html", "report.json"]
 
 
+def test_options_are_handed_on(world, model):
+    _, j, _ = report(world, model, "--modes", "warm", "-t", "1", "--ex", "--wait=block", "--link", "nng")
+    assert j["options"] == ["--threads", "1", "--exact", "--wait", "block", "--link", "nng"] and len(j["ids"]) == 4
+    assert [r["state"] for r in j["rows"]] == ["measured"] * 2
+
+
 def test_a_combination_that_fails_is_a_row(world, model):
     _, j, folder = report(world, model, "--modes", "warm", "--shards", "1,99")
     states = {(r["shards"], r["page_cache"]): r for r in j["rows"]}

@@ -164,6 +164,19 @@ static void reading_something_else_than_planned_is_void(void **state)
     }
 }
 
+static void with_drafts_a_pass_counts(void **state)
+{
+    (void)state;
+    struct brig_study_sample sample;
+    struct brig_study_row row = row_that_read(200, 0, &sample);
+    sample.pass_tokens = 3;
+    brig_study_judge(&row);
+    assert_int_equal(row.state, BRIG_STUDY_MEASURED);
+    sample.pass_tokens = 1;
+    brig_study_judge(&row);
+    assert_int_equal(row.state, BRIG_STUDY_VOID);
+}
+
 static void the_bound_is_the_slower_of_memory_and_disk(void **state)
 {
     (void)state;
@@ -328,7 +341,8 @@ static int fake_bench(const char *ram)
     bool streams = strcmp(ram, "50%") == 0, foreign = strcmp(ram, "80%") == 0;
     printf("{\"cgroup_peak_bytes\": 500, \"rows\": [{\"bytes_per_token\": 1000, \"start_s\": 0.25, "
            "\"pss_peak_bytes\": 400,"
-           "\"ids\": [[5, 6, %d]], \"runs\": [{\"ttft_s\": 0.5, \"prefill_tok_s\": 8, \"decode_tok_s\": 4,"
+           "\"rows_per_frame\": 1.0, \"ids\": [[5, 6, %d]], \"runs\": [{\"ttft_s\": 0.5, \"prefill_tok_s\": "
+           "8, \"decode_tok_s\": 4,"
            "\"disk_start_bytes\": 1, \"disk_prompt_bytes\": 2, \"disk_decode_bytes\": %u}]}]}\n",
            foreign ? 8 : 7, streams || foreign ? 2 * 629145600u : 0);
     return 0;
@@ -409,6 +423,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_child_that_says_too_much_is_a_failure),
         cmocka_unit_test(a_missing_program_is_named),
         cmocka_unit_test_setup(reading_something_else_than_planned_is_void, forget),
+        cmocka_unit_test(with_drafts_a_pass_counts),
         cmocka_unit_test_setup(the_bound_is_the_slower_of_memory_and_disk, forget),
         cmocka_unit_test(medians_are_figures_that_were_measured),
         cmocka_unit_test_setup(the_page_shows_every_row, forget),
