@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "driver/run/probe.h"
 #include "driver/study/parts.h"
 #include "proto/base/mem.h"
 
