@@ -230,6 +230,12 @@ BENCH_ARGS ?= $(MODEL)
 bench: $(PROGRAMS) ## speed of whole models, beside llama.cpp when BENCH_ARGS says where llama-bench is
 	$(PYTHON) tests/bench/run.py --brigade $(B)/brigade $(BENCH_ARGS)
 
+# RAM_ARGS: a model and options of tests/bench/ram.py, such as --llama-bench PATH --ram 75%,50% MODEL.gguf.
+RAM_ARGS ?= $(MODEL)
+.PHONY: bench-ram
+bench-ram: $(PROGRAMS) ## speed under budgets of memory, beside llama.cpp when RAM_ARGS says where llama-bench is
+	$(PYTHON) tests/bench/ram.py --brigade $(B)/brigade $(RAM_ARGS)
+
 .PHONY: bench-kernels
 bench-kernels: $(B)/bench/bench_kernels ## speed of the matrix kernels for each stored type (KERNEL_ARGS: some types)
 	@$< $(KERNEL_ARGS)

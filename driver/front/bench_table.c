@@ -32,9 +32,10 @@ static double median(const double *v, size_t stride, unsigned n)
 
 #define MEDIAN(row, field, n) median(&(row)->samples[0].field, sizeof *(row)->samples, n)
 
+/* Of the probe; 0 when it was left out. */
 static double bandwidth(const struct brig_bench_table *t)
 {
-    return median(t->probes, sizeof *t->probes, t->repeat);
+    return t->probes == NULL ? 0 : median(t->probes, sizeof *t->probes, t->repeat);
 }
 
 /* Weights read for one token: a frame reads them once for all its rows (of experts at least those of one). */
@@ -77,17 +78,20 @@ static bool hop_cost(const struct brig_bench_table *t, const struct brig_bench_r
 
 static void print_row(const struct brig_bench_table *t, const struct brig_bench_row *row)
 {
-    char start[32] = "-", p50[32] = "-", p99[32] = "-";
+    char start[32] = "-", p50[32] = "-", p99[32] = "-", pss[32] = "-", probed[32] = "-";
     if (row->config.mode->keeps || row->config.mode->picks) /* else nothing starts before the first pass */
         snprintf(start, sizeof start, "%.3f", MEDIAN(row, start_s, t->repeat));
     if (row->samples[0].has_hops) {
         snprintf(p50, sizeof p50, "%.1f", MEDIAN(row, hop_us_p50, t->repeat));
         snprintf(p99, sizeof p99, "%.1f", MEDIAN(row, hop_us_p99, t->repeat));
     }
-    printf("%-6s %6u %7u %8s %13.1f %12.2f %10s %10s %12.1f %12.0f %6.1f %%\n", row->config.mode->name,
+    if (row->pss_peak_bytes > 0)
+        snprintf(pss, sizeof pss, "%.1f", (double)row->pss_peak_bytes / 1048576);
+    if (t->probes != NULL)
+        snprintf(probed, sizeof probed, "%.1f %%", 100 * share(t, row));
+    printf("%-6s %6u %7u %8s %13.1f %12.2f %10s %10s %12s %12.0f %8s\n", row->config.mode->name,
            row->config.n_shards, row->config.n_streams, start, MEDIAN(row, prefill_tok_s, t->repeat),
-           MEDIAN(row, decode_tok_s, t->repeat), p50, p99, (double)row->pss_peak_bytes / 1048576,
-           bytes_per_token(t, row), 100 * share(t, row));
+           MEDIAN(row, decode_tok_s, t->repeat), p50, p99, pss, bytes_per_token(t, row), probed);
 }
 
 static void print_drafts(const struct brig_bench_table *t, const struct brig_bench_row *row)
@@ -110,7 +114,9 @@ int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *f
            "of probe");
     for (unsigned i = 0; i < t->n_rows; i++)
         print_row(t, &t->rows[i]);
-    printf("probe: memory read once at %.1f GB/s by as many threads as a shard has\n", bandwidth(t) / 1e9);
+    if (t->probes != NULL)
+        printf("probe: memory read once at %.1f GB/s by as many threads as a shard has\n",
+               bandwidth(t) / 1e9);
     for (unsigned i = 0; i < t->n_rows; i++)
         print_drafts(t, &t->rows[i]);
     if (hop_cost(t, &few, &many, &us))
@@ -126,6 +132,12 @@ int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *f
     return fflush(stdout) != 0 ? brig_fail_errno(fail, BRIG_EIO, "standard output") : 0;
 }
 
+/* null where nothing was measured */
+static json_t *bytes_json(uint64_t bytes)
+{
+    return bytes > 0 ? json_integer((json_int_t)bytes) : json_null();
+}
+
 /* null where no hop was measured */
 static json_t *hop_json(const struct brig_bench_row *row, double us)
 {
@@ -136,6 +148,10 @@ static json_t *sample_json(const struct brig_bench_sample *s)
 {
     json_t *o = json_object();
     json_object_set_new(o, "start_s", json_real(s->start_s));
+    json_object_set_new(o, "ttft_s", json_real(s->ttft_s));
+    json_object_set_new(o, "disk_start_bytes", json_integer((json_int_t)s->disk_start_bytes));
+    json_object_set_new(o, "disk_prompt_bytes", json_integer((json_int_t)s->disk_prompt_bytes));
+    json_object_set_new(o, "disk_decode_bytes", json_integer((json_int_t)s->disk_decode_bytes));
     json_object_set_new(o, "prefill_tok_s", json_real(s->prefill_tok_s));
     json_object_set_new(o, "decode_tok_s", json_real(s->decode_tok_s));
     json_object_set_new(o, "rows_per_frame", json_real(s->rows_per_frame));
@@ -174,15 +190,16 @@ static json_t *row_json(const struct brig_bench_table *t, const struct brig_benc
                         row->config.mode->keeps || row->config.mode->picks
                             ? json_real(MEDIAN(row, start_s, t->repeat))
                             : json_null());
+    json_object_set_new(o, "ttft_s", json_real(MEDIAN(row, ttft_s, t->repeat)));
     json_object_set_new(o, "prefill_tok_s", json_real(MEDIAN(row, prefill_tok_s, t->repeat)));
     json_object_set_new(o, "decode_tok_s", json_real(MEDIAN(row, decode_tok_s, t->repeat)));
     json_object_set_new(o, "hop_us_p50", hop_json(row, MEDIAN(row, hop_us_p50, t->repeat)));
     json_object_set_new(o, "hop_us_p99", hop_json(row, MEDIAN(row, hop_us_p99, t->repeat)));
     json_object_set_new(o, "hops_per_token", json_integer((json_int_t)row->samples[0].hops_per_token));
-    json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)row->pss_peak_bytes));
+    json_object_set_new(o, "pss_peak_bytes", bytes_json(row->pss_peak_bytes));
     json_object_set_new(o, "bytes_per_token", json_integer((json_int_t)bytes_per_token(t, row)));
     json_object_set_new(o, "ids", ids_json(t, row));
-    json_object_set_new(o, "probe_share", json_real(share(t, row)));
+    json_object_set_new(o, "probe_share", t->probes != NULL ? json_real(share(t, row)) : json_null());
     json_object_set_new(o, "runs", runs);
     return o;
 }
@@ -210,11 +227,12 @@ int brig_bench_table_json(const struct brig_bench_table *t, const char *path, st
     json_object_set_new(o, "generated_tokens", json_integer(t->n_generate));
     json_object_set_new(o, "repeat", json_integer(t->repeat));
     json_object_set_new(o, "rows", rows);
-    json_object_set_new(o, "probe_bytes_s", json_real(bandwidth(t)));
+    json_object_set_new(o, "probe_bytes_s", t->probes != NULL ? json_real(bandwidth(t)) : json_null());
+    json_object_set_new(o, "cgroup_peak_bytes", bytes_json(brig_cgroup_peak_bytes()));
     json_object_set_new(o, "hop_cost_us", hop_cost(t, &few, &many, &us) ? json_real(us) : json_null());
     json_object_set_new(o, "starts", t->n_starts > 0 ? starts_json(t) : json_null());
     json_object_set_new(o, "tokenize_mb_s", t->tokenize_mb_s > 0 ? json_real(t->tokenize_mb_s) : json_null());
-    int r = brig_json_write(o, path, fail);
+    int r = strcmp(path, "-") == 0 ? brig_json_print(o, fail) : brig_json_write(o, path, fail);
     json_decref(o);
     return r;
 }

@@ -9,9 +9,9 @@
 struct brig_bench_row {
     struct brig_bench_config config;
     struct brig_bench_sample *samples; /* [repeat] */
-    uint32_t *ids; /* [n_streams, n_generate] of the first run; all others gave the same */
-    uint64_t pss_peak_bytes;
-    bool done; /* ids is there */
+    uint32_t *ids;           /* [n_streams, n_generate] of the first run; all others gave the same */
+    uint64_t pss_peak_bytes; /* 0: not measured */
+    bool done;               /* ids is there */
 };
 
 struct brig_bench_table {
@@ -20,7 +20,7 @@ struct brig_bench_table {
     unsigned repeat;
     unsigned n_rows;
     struct brig_bench_row rows[BRIG_BENCH_MAX_ROWS];
-    double *probes; /* [repeat] bytes per second */
+    double *probes; /* [repeat] bytes per second; NULL: not measured */
     uint64_t bytes_per_token;
     unsigned n_starts, starts_shards; /* 0: no mode starts processes for a pass */
     uint64_t *starts_ns;
@@ -30,6 +30,7 @@ struct brig_bench_table {
 
 /* To standard output. */
 int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *fail);
+/* To a file that appears whole, or to standard output when path is "-". */
 int brig_bench_table_json(const struct brig_bench_table *t, const char *path, struct brig_fail *fail);
 
 #endif

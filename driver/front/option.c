@@ -246,11 +246,11 @@ void brig_settings_init(struct brig_settings *s)
     s->mode = brig_mode_by_name("warm");
     s->timeout_ms = 10000;
     s->bench_modes = "warm,cold";
-    s->bench_shards = "1,all";
     s->bench_streams = "1";
     s->bench_prompt = 64;
     s->bench_generate = 32;
     s->bench_repeat = 3;
+    s->bench_limit = 1800;
 }
 
 /* getopt's values for long options: above every letter. */
@@ -339,6 +339,8 @@ int brig_option_parse(struct brig_settings *s, unsigned verb, int argc, char **a
         if (o->take(s, o, optarg, fail) < 0)
             return optarg != NULL ? brig_fail_prefix(fail, "--%s %s", o->name, optarg)
                                   : brig_fail_prefix(fail, "--%s", o->name);
+        if (s->n_given < BRIG_SETTINGS_MAX_GIVEN)
+            s->given[s->n_given++] = (struct brig_given){.option = o, .value = optarg};
     }
     return finish(s, brig_verb_at(verb), argc, argv, fail);
 }

@@ -13,6 +13,15 @@
 #include "proto/model/type.h"
 
 #define BRIG_SETTINGS_MAX_STOPS 64u
+#define BRIG_SETTINGS_MAX_GIVEN 64u
+
+struct brig_option;
+
+/* An option as it was given. */
+struct brig_given {
+    const struct brig_option *option;
+    const char *value; /* NULL: a flag */
+};
 
 enum brig_lookup {
     BRIG_LOOKUP_AUTO, /* where a disk decides how long a pass takes */
@@ -24,6 +33,8 @@ struct brig_settings {
     const char *operand; /* MODEL, KIND or VERB; NULL when not given */
     const char *second;  /* OUT of pack */
     bool help;
+    struct brig_given given[BRIG_SETTINGS_MAX_GIVEN]; /* the first of them, in order: to be handed on */
+    unsigned n_given;
     /* text in */
     const char *prompt, *file, *system;
     const char *chat_template; /* name or file; NULL: the model's */
@@ -64,7 +75,11 @@ struct brig_settings {
     const struct brig_type *quant, *head_quant; /* NULL: as stored; as quant */
     bool requantize, interleave;
     /* bench */
-    const char *bench_modes, *bench_shards, *bench_streams, *bench_json;
+    const char *bench_modes, *bench_streams, *bench_json;
+    const char *bench_shards; /* NULL: the default */
+    const char *bench_skip;   /* NULL: nothing */
+    const char *bench_report; /* a folder, or NULL */
+    uint64_t bench_limit;     /* seconds, of one run of a report */
     uint64_t bench_prompt, bench_generate, bench_repeat;
     uint64_t bench_flights; /* 0: chosen */
     /* probe */

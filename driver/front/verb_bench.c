@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "driver/front/bench_report.h"
 #include "driver/front/bench_table.h"
 #include "driver/front/interrupt.h"
 #include "driver/front/lineup.h"
@@ -13,6 +14,10 @@
 #include "driver/run/report.h"
 #include "proto/base/mem.h"
 #include "proto/base/parse.h"
+
+/* What --skip can leave out. */
+enum extra { EXTRA_MEMORY, EXTRA_PROBE, EXTRA_STARTS, EXTRA_TOKENIZER, EXTRA_COUNT };
+static const char *const extras[EXTRA_COUNT] = {"memory", "probe", "starts", "tokenizer"};
 
 #define N_STARTS    100u
 #define MAX_STREAMS 256u
@@ -56,7 +61,7 @@ static int add_streams(struct brig_bench_table *t, const struct brig_lineup *l, 
 static int add_mode(struct brig_bench_table *t, const struct brig_lineup *l, const struct brig_mode *mode,
                     struct brig_fail *fail)
 {
-    const char *list = l->settings->bench_shards;
+    const char *list = l->settings->bench_shards != NULL ? l->settings->bench_shards : "1,all";
     for (const char *p = list;; p++) {
         size_t n = strcspn(p, ",");
         struct brig_bench_config c = {.mode = mode};
@@ -94,11 +99,30 @@ static int fill_rows(struct brig_bench_table *t, const struct brig_lineup *l, st
     }
 }
 
-static int allocate(struct brig_bench_table *t, const struct brig_settings *s, struct brig_fail *fail)
+static int parse_skip(const char *list, bool skip[EXTRA_COUNT], struct brig_fail *fail)
+{
+    for (const char *p = list; p != NULL; p += *p == ',') {
+        size_t n = strcspn(p, ",");
+        unsigned i = 0;
+        while (i < EXTRA_COUNT && (strlen(extras[i]) != n || memcmp(extras[i], p, n) != 0))
+            i++;
+        if (i == EXTRA_COUNT)
+            return brig_fail_set(fail, BRIG_EUSAGE,
+                                 "--skip %s: memory, probe, starts and tokenizer can be left out", list);
+        skip[i] = true;
+        p += n;
+        if (*p == '\0')
+            break;
+    }
+    return 0;
+}
+
+static int allocate(struct brig_bench_table *t, const struct brig_settings *s, bool probe,
+                    struct brig_fail *fail)
 {
     t->repeat = (unsigned)s->bench_repeat;
-    t->probes = brig_alloc(t->repeat, sizeof *t->probes);
-    bool ok = t->probes != NULL;
+    t->probes = probe ? brig_alloc(t->repeat, sizeof *t->probes) : NULL;
+    bool ok = t->probes != NULL || !probe;
     unsigned most = 0;
     for (unsigned i = 0; i < t->n_rows; i++) {
         struct brig_bench_row *row = &t->rows[i];
@@ -140,10 +164,10 @@ static int measure_once(struct brig_bench_table *t, const struct brig_bench_opts
 }
 
 /* A B A B, not A A B B: what changes with time on the machine meets all alike. */
-static int measure(struct brig_bench_table *t, const struct brig_bench_opts *o, struct brig_progress *bar,
-                   struct brig_fail *fail)
+static int measure(struct brig_bench_table *t, const struct brig_bench_opts *o, bool memory,
+                   struct brig_progress *bar, struct brig_fail *fail)
 {
-    size_t total = (size_t)t->n_rows * (t->repeat + 1), done = 0;
+    size_t total = (size_t)t->n_rows * (t->repeat + memory), done = 0;
     for (unsigned k = 0; k < t->repeat; k++) {
         for (unsigned i = 0; i < t->n_rows; i++) {
             int r = measure_once(t, o, &t->rows[i], k, fail);
@@ -151,11 +175,12 @@ static int measure(struct brig_bench_table *t, const struct brig_bench_opts *o, 
                 return r;
             brig_progress_update(bar, ++done, total);
         }
-        int r = brig_probe_read_once(t->rows[0].samples[k].threads, &t->probes[k], fail);
+        int r =
+            t->probes == NULL ? 0 : brig_probe_read_once(t->rows[0].samples[k].threads, &t->probes[k], fail);
         if (r < 0)
             return r;
     }
-    for (unsigned i = 0; i < t->n_rows; i++) {
+    for (unsigned i = 0; i < t->n_rows && memory; i++) {
         int r = brig_bench_pss(o, t->rows[i].config, t->scratch, &t->rows[i].pss_peak_bytes, fail);
         if (r < 0)
             return r;
@@ -241,11 +266,14 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
                                 .flights = (unsigned)s->bench_flights,
                                 .cancel = brig_interrupt_flag()};
     struct brig_progress bar;
-    int r = brig_lineup_batch(BRIG_SESSION_MAX_ROWS, &o.batch_rows, fail);
+    bool skip[EXTRA_COUNT] = {0};
+    int r = parse_skip(s->bench_skip, skip, fail);
+    if (r == 0)
+        r = brig_lineup_batch(BRIG_SESSION_MAX_ROWS, &o.batch_rows, fail);
     if (r == 0)
         r = fill_rows(t, l, fail);
     if (r == 0)
-        r = allocate(t, s, fail);
+        r = allocate(t, s, !skip[EXTRA_PROBE], fail);
     if (r == 0)
         r = start_drafts(l, t, &o, fail);
     if (r < 0)
@@ -254,23 +282,26 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
     t->n_prompt = o.n_prompt;
     t->n_generate = o.n_generate;
     t->bytes_per_token = brig_report_bytes_per_token(l->model, l->embed);
-    r = measure(t, &o, &bar, fail);
+    r = measure(t, &o, !skip[EXTRA_MEMORY], &bar, fail);
     brig_progress_wipe(&bar);
-    if (r == 0)
+    if (r == 0 && !skip[EXTRA_STARTS])
         r = measure_starts(t, &o, fail);
-    return r < 0 ? r : measure_tokenizer(l, t, fail);
+    return r < 0 || skip[EXTRA_TOKENIZER] ? r : measure_tokenizer(l, t, fail);
 }
 
 static int run(const struct brig_settings *s, struct brig_fail *fail)
 {
     struct brig_lineup l;
     struct brig_bench_table t = {0};
+    if (s->bench_report != NULL)
+        return brig_bench_report(s, fail);
     int r = brig_lineup_open(&l, s, false, fail);
     if (r == 0)
         r = run_all(&l, &t, fail);
     if (r == 0) {
         t.model = l.model;
-        r = brig_bench_table_print(&t, fail);
+        if (s->bench_json == NULL || strcmp(s->bench_json, "-") != 0)
+            r = brig_bench_table_print(&t, fail);
     }
     if (r == 0 && s->bench_json != NULL)
         r = brig_bench_table_json(&t, s->bench_json, fail);
@@ -296,10 +327,16 @@ const struct brig_verb brig_verb_bench = {
         "and the tokenizer when the model has one.\n"
         "The model needs no tokenizer.\n"
         "\n"
+        "With --report each combination runs as a program of its own, with the page cache dropped and, "
+        "where\n"
+        "there is no budget, also full; what came out is printed and written to a folder, with charts and a\n"
+        "page that explains them.\n"
+        "\n"
         "examples:\n"
         "  brigade bench MODEL\n"
         "  brigade bench MODEL --modes warm --shards 1,2,all -p 128 -n 64 --repeat 5 --json bench.json\n"
-        "  brigade bench MODEL --modes warm --shards 1 --streams 1,2,4,8,16\n",
+        "  brigade bench MODEL --modes warm --shards 1 --streams 1,2,4,8,16\n"
+        "  brigade bench MODEL --modes warm,cold --report report -n 8\n",
     .operand = "MODEL",
     .operand_needed = true,
     .run = run,

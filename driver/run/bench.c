@@ -1,6 +1,8 @@
 /* One measured run. */
 #include "driver/run/bench.h"
 
+#include <unistd.h>
+
 #include "driver/run/sched.h"
 #include "driver/run/session.h"
 #include "proto/base/clock.h"
@@ -160,8 +162,21 @@ static int run_streams(struct streams *s, uint32_t end, struct brig_fail *fail)
     return r;
 }
 
+/* Of this process, of the shards that it has waited for, and of those that it has not. */
+static uint64_t disk_bytes(struct brig_line *line)
+{
+    struct brig_line_stats stats;
+    uint64_t sum = brig_disk_read_bytes(getpid());
+    brig_line_stats(line, &stats);
+    for (unsigned i = 0; i < stats.n_stages; i++)
+        if (stats.stages[i].pid != 0)
+            sum += brig_disk_read_bytes((pid_t)stats.stages[i].pid);
+    return sum;
+}
+
 struct times {
-    uint64_t begin_ns, first_ns, last_ns;
+    uint64_t begin_ns, first_ns, decode_ns;
+    uint64_t begin_disk, first_disk, last_disk;
     unsigned n_hops_before; /* samples that are the prompt's */
     uint64_t decode_frames;
 };
@@ -171,9 +186,11 @@ static int generate(struct streams *s, struct brig_line *line, uint32_t n_genera
                     struct brig_fail *fail)
 {
     struct brig_line_stats stats;
+    t->begin_disk = disk_bytes(line);
     t->begin_ns = brig_clock_ns();
     int r = run_streams(s, 1, fail);
     t->first_ns = brig_clock_ns();
+    t->first_disk = disk_bytes(line);
     if (r < 0)
         return r;
     if (s->v[0].spec != NULL && brig_sched_frames(s->sched) == 1)
@@ -181,10 +198,18 @@ static int generate(struct streams *s, struct brig_line *line, uint32_t n_genera
     brig_line_stats(line, &stats);
     t->n_hops_before = stats.n_hop_ns;
     uint64_t frames_before = brig_sched_frames(s->sched);
+    uint64_t begin_ns = brig_clock_ns();
     r = run_streams(s, n_generate, fail);
-    t->last_ns = brig_clock_ns();
+    t->decode_ns = brig_clock_ns() - begin_ns;
+    t->last_disk = disk_bytes(line);
     t->decode_frames = brig_sched_frames(s->sched) - frames_before;
     return r;
+}
+
+/* A shard that vanished before it was waited for takes its count along. */
+static uint64_t grown(uint64_t from, uint64_t to)
+{
+    return to > from ? to - from : 0;
 }
 
 static double rate(double n, uint64_t ns)
@@ -200,7 +225,7 @@ static void read_figures(const struct streams *s, struct brig_line *line, const 
     unsigned from = t->n_hops_before < stats.n_hop_ns ? t->n_hops_before : 0;
     double decoded = (double)s->n * (s->o->n_generate - 1);
     ret->prefill_tok_s = rate((double)s->n * s->o->n_prompt, t->first_ns - t->begin_ns);
-    ret->decode_tok_s = rate(decoded, t->last_ns - t->first_ns);
+    ret->decode_tok_s = rate(decoded, t->decode_ns);
     ret->rows_per_frame = t->decode_frames == 0 ? 1 : decoded / (double)t->decode_frames;
     struct brig_spec_stats drafts;
     for (unsigned i = 0; s->v[0].spec != NULL && brig_spec_stats(s->v[0].spec, i, &drafts); i++) {
@@ -213,6 +238,8 @@ static void read_figures(const struct streams *s, struct brig_line *line, const 
     ret->hops_per_token = stats.hops_per_pass;
     ret->threads = stats.n_stages > 0 ? stats.stages[0].threads : 0;
     ret->flights = brig_sched_flights(s->sched);
+    ret->disk_prompt_bytes = grown(t->begin_disk, t->first_disk);
+    ret->disk_decode_bytes = grown(t->first_disk, t->last_disk);
 }
 
 int brig_bench_once(const struct brig_bench_opts *o, struct brig_bench_config c,
@@ -222,7 +249,7 @@ int brig_bench_once(const struct brig_bench_opts *o, struct brig_bench_config c,
     struct streams s = {0};
     struct brig_line_stats stats;
     struct times t = {0};
-    uint64_t begin = brig_clock_ns();
+    uint64_t disk = brig_disk_read_bytes(getpid()), begin = brig_clock_ns();
     int r = open_line(o, c, false, &line, fail);
     if (r < 0)
         return r;
@@ -231,8 +258,11 @@ int brig_bench_once(const struct brig_bench_opts *o, struct brig_bench_config c,
     r = open_streams(&s, o, c, line, ids, fail);
     if (r == 0)
         r = generate(&s, line, o->n_generate, &t, fail);
-    if (r == 0)
+    if (r == 0) {
         read_figures(&s, line, &t, ret);
+        ret->ttft_s = (double)(t.first_ns - begin) / (double)BRIG_NS_PER_S;
+        ret->disk_start_bytes = grown(disk, t.begin_disk);
+    }
     close_streams(&s);
     brig_line_close(line);
     return r;

@@ -38,11 +38,15 @@ struct brig_bench_config {
 struct brig_bench_sample {
     double start_s; /* opening the line until it is proven; nothing is started then when the mode keeps
                        nothing */
+    double ttft_s;  /* opening the line until each stream has a token: start and prompt */
     double prefill_tok_s, decode_tok_s; /* of all streams together */
-    double rows_per_frame;              /* tokens of a frame while decoding: it reads the weights once */
-    uint64_t drafted, accepted;         /* tokens */
-    bool has_hops;                      /* else the next two are 0: starts and hops cannot be told apart */
-    double hop_us_p50, hop_us_p99;      /* of the decode passes */
+    /* Fetched from storage by the driver and all shards: until the line was proven, for the prompt, while
+     * decoding. */
+    uint64_t disk_start_bytes, disk_prompt_bytes, disk_decode_bytes;
+    double rows_per_frame;         /* tokens of a frame while decoding: it reads the weights once */
+    uint64_t drafted, accepted;    /* tokens */
+    bool has_hops;                 /* else the next two are 0: starts and hops cannot be told apart */
+    double hop_us_p50, hop_us_p99; /* of the decode passes */
     uint64_t hops_per_token;
     unsigned threads; /* as the shards say */
     unsigned flights; /* frames under way at once */

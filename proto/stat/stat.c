@@ -97,14 +97,20 @@ static uint64_t leading_number(const char *s)
     return errno == 0 ? v : 0;
 }
 
-/* The number of KiB in the line of a kernel file that begins with `start`, in bytes. */
-static uint64_t kib_line(const char *path, const char *start)
+/* The number in the line of a kernel file that begins with `start` (after a line feed). */
+static uint64_t number_line(const char *path, const char *start)
 {
     char text[4096];
     if (!read_small(path, text, sizeof text))
         return 0;
     const char *line = strstr(text, start);
-    return line == NULL ? 0 : leading_number(line + strlen(start)) * 1024;
+    return line == NULL ? 0 : leading_number(line + strlen(start));
+}
+
+/* The same in KiB, as bytes. */
+static uint64_t kib_line(const char *path, const char *start)
+{
+    return number_line(path, start) * 1024;
 }
 
 uint64_t brig_pss_bytes(void)
@@ -165,4 +171,11 @@ uint64_t brig_cgroup_peak_bytes(void)
             peak = peak_in("/sys/fs/cgroup/memory", "", "memory.max_usage_in_bytes");
     }
     return peak;
+}
+
+uint64_t brig_disk_read_bytes(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/io", (long)pid);
+    return number_line(path, "\nread_bytes:");
 }

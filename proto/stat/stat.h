@@ -3,6 +3,7 @@
 #define BRIG_PROTO_STAT_STAT_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 /* The newest `cap` samples. {0} with cap set by init. */
 struct brig_samples {
@@ -25,5 +26,8 @@ uint64_t brig_pss_bytes(void);
 uint64_t brig_peak_rss_bytes(void);
 /* memory.peak (v2) or memory.max_usage_in_bytes (v1) of this process's cgroup; 0 when there is none. */
 uint64_t brig_cgroup_peak_bytes(void);
+/* Bytes that a process has had fetched from storage (read_bytes of /proc/PID/io): page faults, read-ahead and
+ * direct reads, and what its children fetched once it has waited for them. 0 when it cannot be read. */
+uint64_t brig_disk_read_bytes(pid_t pid);
 
 #endif
