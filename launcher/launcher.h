@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "launcher/plan.h"
+#include "launcher/ram.h"
 #include "proto/base/err.h"
 #include "proto/link/link.h"
 #include "proto/model/model.h"

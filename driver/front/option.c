@@ -177,6 +177,13 @@ static int take_kv(struct brig_settings *s, const struct brig_option *o, const c
     return s->kv_f32 || strcmp(value, "f16") == 0 ? 0 : wrong(fail, "f16 or f32 is needed");
 }
 
+static int take_ram(struct brig_settings *s, const struct brig_option *o, const char *value,
+                    struct brig_fail *fail)
+{
+    (void)o;
+    return brig_ram_parse(value, &s->ram, fail);
+}
+
 static int take_timeout(struct brig_settings *s, const struct brig_option *o, const char *value,
                         struct brig_fail *fail)
 {

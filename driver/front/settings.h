@@ -38,6 +38,7 @@ struct brig_settings {
     const struct brig_link *link; /* NULL: as is best for the mode */
     uint64_t threads;             /* 0: the shard's own default */
     bool kv_f32, exact;
+    struct brig_ram ram; /* for all processes together */
     const char *chain;
     bool insecure;
     uint32_t timeout_ms;
