@@ -47,8 +47,9 @@ struct brig_launch_opts {
     const struct brig_link *link; /* for frames */
     bool once;                    /* each process exits after one frame with rows */
     uint32_t ctx, slots;
-    uint32_t timeout_ms; /* for a started process to be ready */
-    const char *program; /* path of brigade-shard, NULL: beside this program, then in PATH */
+    const struct brig_plan *plan; /* how weights are held; borrowed; NULL: mapped */
+    uint32_t timeout_ms;          /* for a started process to be ready */
+    const char *program;          /* path of brigade-shard, NULL: beside this program, then in PATH */
 };
 
 struct brig_launcher;

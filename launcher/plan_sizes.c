@@ -14,9 +14,10 @@
 #define SHARD_BYTES  ((uint64_t)5 << 19) /* a shard: 14 threads, tables of symbols, kernel memory */
 #define TENSOR_BYTES ((uint64_t)256)     /* of a shard's tables, for each tensor */
 #define DRIVER_BYTES                                                                                         \
-    ((uint64_t)11 << 20)               /* brigade, likewise, and the text of both programs and libraries     \
-                                        */
-#define TOKEN_BYTES     ((uint64_t)80) /* tokenizer, for each token or merge */
+    ((uint64_t)11 << 20)                /* brigade, likewise, and the text of both programs and libraries    \
+                                         */
+#define TOKEN_BYTES     ((uint64_t)80)  /* tokenizer, for each token or merge */
+#define FOLDER_BYTES    ((uint64_t)120) /* the same, read from a tokenizer.json */
 #define LINK_RING_BYTES ((uint64_t)576 << 10) /* shared memory between two neighbours of a line */
 
 /* More than any budget; a cache of this size is refused elsewhere. */
@@ -128,7 +129,7 @@ static uint64_t driver(const struct brig_plan_wish *w)
     const struct brig_vocab *v = &w->model->vocab;
     uint64_t sum = DRIVER_BYTES + w->model->n_tensors * sizeof(struct brig_tensor);
     if (w->tokenizer)
-        sum += TOKEN_BYTES * ((uint64_t)v->n_tokens + v->n_merges);
+        sum += (v->rules != NULL ? FOLDER_BYTES : TOKEN_BYTES) * ((uint64_t)v->n_tokens + v->n_merges);
     return brig_plan_pages(sum);
 }
 

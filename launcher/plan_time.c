@@ -30,7 +30,7 @@ void brig_plan_predict(struct brig_plan *p, const struct brig_plan_line *l, unsi
         most = cores;
         p->regime = BRIG_PLAN_COMPUTE_BOUND;
     }
-    if (disk > most) {
+    if (disk > most || (v->disk_bytes_s <= 0 && brig_plan_read_bytes(p) > 0)) {
         most = disk;
         p->regime = BRIG_PLAN_DISK_BOUND;
     }

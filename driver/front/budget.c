@@ -1,6 +1,7 @@
 /* Settings to plans. */
 #include "driver/front/budget.h"
 
+#include <limits.h>
 #include <sched.h>
 
 #include "driver/front/lineup.h"
@@ -13,10 +14,11 @@ static unsigned cpus(void)
     return n > 0 ? (unsigned)n : 1;
 }
 
-static int speed_of(struct brig_plan_speed *ret, const struct brig_settings *s, struct brig_fail *fail)
+static int speed_of(struct brig_plan_speed *ret, const struct brig_settings *s, bool measure,
+                    struct brig_fail *fail)
 {
     *ret = (struct brig_plan_speed){.threads = s->threads != 0 ? (unsigned)s->threads : cpus()};
-    return brig_probe_read_once(ret->threads, &ret->memory_bytes_s, fail);
+    return !measure ? 0 : brig_probe_read_once(ret->threads, &ret->memory_bytes_s, fail);
 }
 
 int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const struct brig_model *m,
@@ -37,10 +39,12 @@ int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const
         .n_shards = need->n_shards,
     };
     int r = brig_ram_resolve(&s->ram, m, &wish.budget_bytes, fail);
+    if (wish.n_shards == UINT_MAX)
+        wish.n_shards = m->desc.n_layers + 1;
     if (r == 0 && wish.n_shards == 0 && s->shards_given)
         r = brig_lineup_count(m, s->shards, &wish.n_shards, fail);
     if (r == 0)
-        r = speed_of(&wish.speed, s, fail);
+        r = speed_of(&wish.speed, s, need->measure, fail);
     if (r < 0)
         return r;
     r = brig_plan_make(ret, &wish, fail);

@@ -30,7 +30,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     struct brig_model *m = NULL;
     struct brig_folder *folder = NULL;
     struct brig_plan plan = {0};
-    const struct brig_budget_need need = {.tokenizer = true};
+    const struct brig_budget_need need = {.tokenizer = true, .measure = true};
     int r = brig_model_open(&m, s->operand, fail);
     if (r == 0)
         r = brig_folder_attach(&folder, m, fail);

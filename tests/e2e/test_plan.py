@@ -65,3 +65,30 @@ def test_sizes(world):
 def test_what_is_no_model(world):
     world.refused("plan", world.folder / "absent.gguf", "--ram", "1G", says=("absent.gguf",))
     world.refused("plan", fixture(), "--shards", "99", "--ram", "1G", code=2, says=("--shards 99",))
+
+
+RUN = ("--raw", "-p", "Brigade", "--temp", "0", "-n", "6", "--ignore-eos")
+
+
+def test_a_run_with_room_for_all(world):
+    want = world.stats(fixture("f32"), *RUN)
+    assert want["plan"] is None
+    got = world.stats(fixture("f32"), *RUN, "--ram", "200M")
+    assert got["ids"] == want["ids"] and got["plan"]["read_bytes"] == 0
+    assert got["plan"]["measured"]["token_s"] > 0
+    assert 0 < got["plan"]["measured"]["pss_peak_bytes"] <= got["plan"]["total_bytes"]
+
+
+def test_a_run_is_refused_before_anything_starts(world):
+    for verb in ("run", "chat"):
+        world.refused(verb, fixture(), "--ram", "2M", says=("--ram", "2.0 MiB", "would do"))
+    world.refused("logits", fixture(), "--ram", "2M", "--ids", "1,2", "--out", world.folder / "o.npy", says=("would do",))
+    assert not (world.folder / "o.npy").exists()
+    world.refused("run", fixture(), *RUN, "--ram", "1G", "--chain", "abstract://nobody", code=2, says=("--ram", "--chain"))
+
+
+def test_the_context_is_chosen_to_fit(world):
+    err = world.good("run", fixture(), *RUN, "--ram", "300M").err
+    assert "context of " in err
+    said = plan(world, fixture(), "--ram", "300M")
+    assert "context of %d tokens" % said["ctx"] in err
