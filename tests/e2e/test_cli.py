@@ -7,7 +7,7 @@ import pytest
 import kit
 from kit import fixture
 
-VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "pack", "verify", "list", "help")
+VERBS = ("run", "chat", "tokenize", "logits", "plan", "inspect", "bench", "pack", "verify", "list", "help")
 KINDS = ("families", "types", "formats", "links", "modes", "places", "tokenizers", "pretokenizers", "templates",
          "samplers", "errors", "verbs")
 
