@@ -70,7 +70,7 @@ static struct brig_plan_shape shape_of(const struct maker *m, unsigned n_shards,
                                     .rows = rows,
                                     .threads = w->speed.threads,
                                     .exact = w->exact,
-                                    .kv_f32 = w->kv_f32,
+                                    .kv = w->kv,
                                     .whole_rows = w->whole_rows};
 }
 
@@ -383,7 +383,7 @@ int brig_plan_from_line(struct brig_plan *ret, const struct brig_plan_wish *wish
     uint32_t trained = d->ctx_trained;
     struct brig_plan p = {.budget_bytes = wish->budget_bytes & ~(BRIG_PLAN_PAGE - 1),
                           .slots = wish->slots,
-                          .kv_f32 = wish->kv_f32,
+                          .kv = wish->kv,
                           .desc = d};
     struct maker m = {.wish = wish, .line = line, .p = &p};
     if (wish->budget_bytes != 0 && p.budget_bytes == 0) /* less than a page is a budget, and not none */

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
+#include "proto/model/kv_type.h"
 #include "proto/model/model.h"
 #include "proto/model/slice.h"
 
@@ -62,7 +63,8 @@ struct brig_plan_wish {
     uint32_t slots;    /* at least 1 */
     uint32_t max_rows; /* most rows in a frame that make sense here; at least 1 */
     bool whole_rows;   /* whole rows of logits are asked for each row of a frame */
-    bool exact, kv_f32;
+    bool exact;
+    enum brig_kv_id kv;
     bool tokenizer; /* the driver has one */
     bool any_hold;  /* the plan may choose how weights are held, else as the next says */
     enum brig_plan_holding hold;
@@ -78,7 +80,7 @@ struct brig_plan {
     uint64_t least_bytes;       /* the smallest budget that would do, whole pages */
     unsigned n_shards, n_alive; /* processes of the line, and how many of them live at once */
     uint32_t ctx, slots, max_rows;
-    bool kv_f32;
+    enum brig_kv_id kv;
     enum brig_plan_holding hold;
     uint64_t bytes[BRIG_PLAN_KINDS]; /* of all processes together, at the worst moment */
     uint64_t total_bytes;            /* their sum, at most the budget */

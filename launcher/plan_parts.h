@@ -49,7 +49,8 @@ struct brig_plan_shape {
     unsigned n_shards, n_alive;
     uint32_t ctx, slots, rows;
     unsigned threads;
-    bool exact, kv_f32, whole_rows;
+    bool exact, whole_rows;
+    enum brig_kv_id kv;
     bool streams; /* there are rings */
 };
 

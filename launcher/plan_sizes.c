@@ -106,7 +106,7 @@ uint64_t brig_plan_scratch(const struct brig_plan_shape *s, bool layers, bool he
 uint64_t brig_plan_kv(const struct brig_plan_shape *s)
 {
     const struct brig_desc *d = s->desc;
-    uint64_t plane = brig_plan_pages((uint64_t)d->head_dim * s->ctx * (s->kv_f32 ? 4 : 2));
+    uint64_t plane = brig_plan_pages(brig_kv_row_bytes(s->kv, d->head_dim) * s->ctx);
     uint64_t planes = (uint64_t)2 * d->n_layers * d->n_kv_heads, all;
     if (!brig_mul_u64(plane, planes, &all) || !brig_mul_u64(all, s->slots, &all) || all > KV_MOST)
         return KV_MOST;

@@ -5,7 +5,6 @@
 #include <sched.h>
 
 #include "driver/front/lineup.h"
-#include "driver/run/probe.h"
 
 static unsigned cpus(void)
 {
@@ -33,7 +32,7 @@ int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const
         .max_rows = ctx != 0 && ctx < BRIG_SESSION_MAX_ROWS ? ctx : BRIG_SESSION_MAX_ROWS,
         .whole_rows = need->whole_rows,
         .exact = s->exact,
-        .kv_f32 = s->kv_f32,
+        .kv = s->kv,
         .tokenizer = need->tokenizer,
         .any_hold = true,
         .n_shards = need->n_shards,

@@ -301,7 +301,7 @@ static uint64_t cache_bytes(const struct brig_model *m, struct brig_cells cells,
     int fd = memfd_create("test-kv", MFD_CLOEXEC), copy = dup(fd);
     assert_int_equal(brig_slice_build(&slice, m, cells, &fail), 0);
     assert_int_equal(
-        brig_kv_open(&kv, fd, &slice, (struct brig_kv_shape){how.kv_f32, how.slots, how.ctx}, &fail), 0);
+        brig_kv_open(&kv, fd, &slice, (struct brig_kv_shape){how.kv, how.slots, how.ctx}, &fail), 0);
     assert_int_equal(fstat(copy, &st), 0);
     close(copy);
     brig_kv_close(kv);
@@ -321,7 +321,7 @@ static void check_shapes(const char *path)
         struct rig_how how = rig_exact();
         struct rig g;
         how.exact = (i & 1) != 0;
-        how.kv_f32 = how.exact;
+        how.kv = (enum brig_kv_id)(i % BRIG_KV_COUNT);
         how.max_rows = rows_of[i / 4];
         how.ctx = 100;
         how.threads = 1 + i % 3;
@@ -336,7 +336,7 @@ static void check_shapes(const char *path)
                                           .rows = how.max_rows,
                                           .threads = how.threads,
                                           .exact = how.exact,
-                                          .kv_f32 = how.kv_f32};
+                                          .kv = how.kv};
         uint64_t said = brig_plan_scratch(&s, true, head), real = g.block->memory_bytes;
         if (said < real || said > real + real / 16 + 8192)
             fail_msg("%s, %u rows: scratch of %llu bytes, planned %llu", path, how.max_rows,
