@@ -201,6 +201,13 @@ static int take_draft_len(struct brig_settings *s, const struct brig_option *o, 
     return take_count(s, o, value, fail);
 }
 
+static int take_ram(struct brig_settings *s, const struct brig_option *o, const char *value,
+                    struct brig_fail *fail)
+{
+    (void)o;
+    return brig_ram_parse(value, &s->ram, fail);
+}
+
 static int take_timeout(struct brig_settings *s, const struct brig_option *o, const char *value,
                         struct brig_fail *fail)
 {

@@ -129,7 +129,8 @@ static int report(struct brig_lineup *l, const struct brig_answer_job *job, cons
                               .n_prompt = job->prompt.n,
                               .generated = g,
                               .spec = l->spec,
-                              .draft_model = l->drafts.model};
+                              .draft_model = l->drafts.model,
+                              .plan = l->planned ? &l->plan : NULL};
     struct brig_buf line = {0};
     brig_line_stats(l->line, &rep.line);
     if (l->drafts.line != NULL)
@@ -162,7 +163,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     int r = brig_answer_sample(s, &job.sample, fail);
     if (r < 0)
         return r;
-    r = brig_lineup_open(&l, s, false, fail);
+    r = brig_lineup_open(&l, s, false, &(struct brig_budget_need){.tokenizer = true}, fail);
     if (r == 0)
         r = read_prompt(&text, s, fail);
     if (r == 0)

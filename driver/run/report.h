@@ -23,6 +23,7 @@ struct brig_report {
     struct brig_spec *spec;               /* NULL: nothing was drafted */
     const struct brig_model *draft_model; /* NULL: none */
     struct brig_line_stats draft_line;    /* its */
+    const struct brig_plan *plan;         /* NULL: there was no budget */
 };
 
 /* One line, no newline. */
