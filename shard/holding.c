@@ -42,7 +42,7 @@ static int from_launcher(struct brig_holding *h, struct brig_fail *fail)
     const struct brig_shard_args *a = h->args;
     int r = decode_slice(h, fail);
     if (r == 0)
-        r = brig_weights_map(&h->weights, &h->slice, a->file_fds, a->n_files, fail);
+        r = brig_weights_open(&h->weights, &h->slice, a->file_fds, a->n_files, fail);
     for (unsigned i = 0; i < a->n_files; i++)
         close(a->file_fds[i]);
     return r;
@@ -81,7 +81,7 @@ static int map_model(struct brig_holding *h, const struct brig_model *m, struct 
     for (unsigned i = 0; r == 0 && i < m->n_files; i++)
         fds[i] = m->files[i].fd;
     if (r == 0)
-        r = brig_weights_map(&h->weights, &h->slice, fds, m->n_files, fail);
+        r = brig_weights_open(&h->weights, &h->slice, fds, m->n_files, fail);
     brig_free(fds);
     return r;
 }
@@ -151,7 +151,7 @@ void brig_holding_release(struct brig_holding *h)
 {
     brig_team_free(h->team);
     brig_kv_close(h->kv);
-    brig_weights_unmap(h->weights);
+    brig_weights_close(h->weights);
     brig_slice_release(&h->slice);
     memset(h, 0, sizeof *h);
 }

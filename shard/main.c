@@ -69,9 +69,10 @@ static void say_ready(struct brig_shard_args *a, const struct brig_serve *s)
     snprintf(text, sizeof text, "%s %llu", s->control_url, (unsigned long long)brig_clock_ns());
     if (tell_launcher(a, "ready", text) || a->launched)
         return;
-    fprintf(stderr, "brigade-shard: %s of %s, %.1f MB mapped, %u positions, %u thread%s, kernel %s, \"%s\"\n",
-            h->what, a->model, (double)brig_weights_mapped_bytes(h->weights) / 1e6, h->shape.ctx, h->threads,
-            h->threads == 1 ? "" : "s", h->kernel->name, h->numeric_class);
+    fprintf(stderr,
+            "brigade-shard: %s of %s, %.1f MB of weights, %u positions, %u thread%s, kernel %s, \"%s\"\n",
+            h->what, a->model, (double)brig_weights_stats(h->weights).held_bytes / 1e6, h->shape.ctx,
+            h->threads, h->threads == 1 ? "" : "s", h->kernel->name, h->numeric_class);
     fprintf(stderr, "brigade-shard: listening at %s\n", s->control_url);
 }
 

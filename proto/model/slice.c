@@ -101,6 +101,14 @@ int brig_slice_build(struct brig_slice *ret, const struct brig_model *m, struct 
     return 0;
 }
 
+void brig_slice_hold(struct brig_slice *s, enum brig_hold hold)
+{
+    for (unsigned i = 0; i < s->n_tensors; i++) {
+        struct brig_slice_tensor *t = &s->tensors[i];
+        t->hold = hold == BRIG_HOLD_STREAM && brig_role_is_vector(t->role) ? BRIG_HOLD_LOCK : hold;
+    }
+}
+
 void brig_slice_release(struct brig_slice *s)
 {
     brig_free(s->file_bytes);
