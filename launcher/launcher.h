@@ -42,8 +42,9 @@ struct brig_launch_opts {
     unsigned n_shards;
     unsigned threads; /* per shard; 0: the shard's own default */
     bool exact, kv_f32;
-    const struct brig_link *link; /* for frames */
-    bool once;                    /* each process exits after one frame with rows */
+    const struct brig_link *link;           /* for frames */
+    const struct brig_residency *residency; /* how all weights are held; NULL: mapped */
+    bool once;                              /* each process exits after one frame with rows */
     uint32_t ctx, slots;
     uint32_t timeout_ms; /* for a started process to be ready */
     const char *program; /* path of brigade-shard, NULL: beside this program, then in PATH */

@@ -69,12 +69,34 @@ static int cells_of(const struct brig_shard_args *a, const struct brig_model *m,
     return 0;
 }
 
-static int map_model(struct brig_holding *h, const struct brig_model *m, struct brig_fail *fail)
+/* Spread evenly: after each matrix as near to the share as one can be. */
+static void pin_some(struct brig_slice *s, uint32_t percent)
+{
+    double all = 0, pinned = 0;
+    for (unsigned i = 0; i < s->n_tensors; i++) {
+        struct brig_slice_tensor *t = &s->tensors[i];
+        double bytes = (double)t->bytes;
+        if (t->hold != BRIG_HOLD_STREAM)
+            continue;
+        all += bytes;
+        if (pinned + bytes / 2 > all * percent / 100)
+            continue;
+        t->hold = BRIG_HOLD_LOCK;
+        pinned += bytes;
+    }
+}
+
+static int open_model(struct brig_holding *h, const struct brig_model *m, struct brig_fail *fail)
 {
     struct brig_cells cells;
     int r = cells_of(h->args, m, &cells, fail);
     if (r == 0)
         r = brig_slice_build(&h->slice, m, cells, fail);
+    if (r == 0) {
+        brig_slice_hold(&h->slice, h->args->hold);
+        pin_some(&h->slice, h->args->pin_percent);
+        h->slice.stream.ring_bytes = h->args->ring_bytes;
+    }
     int *fds = r == 0 ? brig_alloc(m->n_files, sizeof *fds) : NULL;
     if (r == 0 && fds == NULL)
         r = brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u files", m->n_files);
@@ -92,7 +114,7 @@ static int from_model(struct brig_holding *h, struct brig_fail *fail)
     int r = brig_model_open(&m, h->args->model, fail);
     if (r < 0)
         return r;
-    r = map_model(h, m, fail);
+    r = open_model(h, m, fail);
     brig_model_close(m);
     return r;
 }

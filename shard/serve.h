@@ -28,7 +28,8 @@ struct brig_serve_run {
     struct brig_block *block;
     uint32_t *want_rows; /* [max_rows] */
     struct brig_frame frame, answer;
-    uint64_t idle_since_ns; /* end of the frame before, or the attach */
+    uint64_t idle_since_ns;           /* end of the frame before, or the attach */
+    struct brig_weights_stats before; /* after the frame with rows before; first: nothing was read */
 };
 
 struct brig_serve {

@@ -62,7 +62,9 @@ static void hello(struct brig_serve *s, struct brig_reply *reply)
     reply->slots = h->shape.slots;
     reply->pid = (uint32_t)getpid();
     reply->threads = h->threads;
-    reply->mapped_bytes = brig_weights_stats(h->weights).held_bytes;
+    const struct brig_weights_stats w = brig_weights_stats(h->weights);
+    reply->mapped_bytes = w.held_bytes;
+    reply->unlocked_bytes = w.unlocked_bytes;
     memcpy(reply->numeric_class, h->numeric_class, sizeof reply->numeric_class);
     snprintf(reply->kernel, sizeof reply->kernel, "%s", h->kernel->name);
     if (gethostname(reply->host, sizeof reply->host - 1) < 0)

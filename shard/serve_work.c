@@ -128,10 +128,13 @@ static int send_error(struct brig_serve *s, const struct brig_frame *f, const st
 void brig_serve_timing(const struct brig_serve *s, uint64_t arrived_ns, uint64_t pss_bytes,
                        struct brig_stage_timing *ret)
 {
+    const struct brig_weights_stats w = brig_weights_stats(s->hold->weights);
     *ret = (struct brig_stage_timing){.wait_ns = arrived_ns - s->run->idle_since_ns,
                                       .compute_ns = brig_clock_ns() - arrived_ns,
                                       .pss_bytes = pss_bytes,
-                                      .mapped_bytes = brig_weights_stats(s->hold->weights).held_bytes};
+                                      .mapped_bytes = w.held_bytes,
+                                      .read_bytes = w.read_bytes - s->run->before.read_bytes,
+                                      .stall_ns = w.stall_ns - s->run->before.stall_ns};
 }
 
 /* Work on a frame of this run; takes m. */
@@ -183,5 +186,7 @@ int brig_serve_message(struct brig_serve *s, struct brig_msg *m, struct brig_fai
     atomic_store(&s->working, false);
     atomic_fetch_add(&s->frames, 1);
     run->idle_since_ns = brig_clock_ns();
+    if (rows)
+        run->before = brig_weights_stats(s->hold->weights);
     return r < 0 ? r : rows;
 }

@@ -38,7 +38,10 @@ int brig_lineup_batch(uint32_t max_rows, uint32_t *ret, struct brig_fail *fail)
 
 static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
 {
-    const char *flag = s->shards_given ? "--shards" : s->threads_given ? "--threads" : NULL;
+    const char *flag = s->shards_given      ? "--shards"
+                       : s->threads_given   ? "--threads"
+                       : s->residency_given ? "--residency"
+                                            : NULL;
     if (s->chain == NULL)
         return 0;
     if (flag != NULL)
@@ -115,6 +118,19 @@ static int check_single_layers(struct brig_lineup *l, struct brig_fail *fail)
     return 0;
 }
 
+/* Once for all shards: they go on, and their memory may be swapped. */
+static void say_unlocked(const struct brig_lineup *l)
+{
+    struct brig_line_stats stats;
+    uint64_t bytes = 0;
+    brig_line_stats(l->line, &stats);
+    for (unsigned i = 0; i < stats.n_stages; i++)
+        bytes += stats.stages[i].unlocked_bytes;
+    if (bytes > 0 && !l->settings->quiet)
+        fprintf(stderr, "brigade: %.1f MB of weights are in memory, not locked there (see ulimit -l)\n",
+                (double)bytes / 1e6);
+}
+
 static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
@@ -124,6 +140,7 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     struct brig_line_opts line = {.model = l->model,
                                   .mode = s->mode,
                                   .threads = (unsigned)s->threads,
+                                  .residency = s->residency,
                                   .link = s->link,
                                   .hold = s->hold,
                                   .exact = s->exact,
@@ -149,6 +166,8 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     line.trace = l->trace;
     if (r == 0)
         r = brig_line_open(&l->line, &line, fail);
+    if (r == 0)
+        say_unlocked(l);
     session.line = l->line;
     if (r == 0 && need->star)
         r = check_single_layers(l, fail);

@@ -34,14 +34,15 @@ struct brig_settings {
     /* the line */
     uint64_t shards; /* BRIG_SHARDS_ALL: one for each cell */
     const struct brig_mode *mode;
-    bool hold;                    /* of the CPUs, during a pass */
-    const struct brig_link *link; /* NULL: as is best for the mode */
-    uint64_t threads;             /* 0: the shard's own default */
+    bool hold;                              /* of the CPUs, during a pass */
+    const struct brig_residency *residency; /* NULL: auto */
+    const struct brig_link *link;           /* NULL: as is best for the mode */
+    uint64_t threads;                       /* 0: the shard's own default */
     bool kv_f32, exact;
     const char *chain;
     bool insecure;
     uint32_t timeout_ms;
-    bool shards_given, mode_given, threads_given, kv_given;
+    bool shards_given, mode_given, threads_given, kv_given, residency_given;
     /* what is written */
     const char *stats, *trace, *out;
     bool json, quiet;

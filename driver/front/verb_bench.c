@@ -202,6 +202,7 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
     struct brig_bench_opts o = {.model = l->model,
                                 .embed = l->embed,
                                 .threads = (unsigned)s->threads,
+                                .residency = s->residency,
                                 .link = s->link,
                                 .hold = s->hold,
                                 .exact = s->exact,

@@ -29,6 +29,7 @@ ROW_OF(format, brig_format, brig_format_at)
 ROW_OF(link_row, brig_link, brig_link_at)
 ROW_OF(mode, brig_mode, brig_mode_at)
 ROW_OF(place, brig_place, brig_place_at)
+ROW_OF(residency, brig_residency, brig_residency_at)
 ROW_OF(verb, brig_verb, brig_verb_at)
 
 static const char *error(unsigned i, const char **help)
@@ -50,6 +51,7 @@ static const struct kind {
     {"formats", "format", "file formats of checkpoints", format},
     {"links", "link", "ways that frames travel", link_row},
     {"modes", "mode", "which shard processes live between tokens", mode},
+    {"residencies", "residency", "how weights are in the memory of a shard", residency},
     {"places", "place", "where shard processes are started", place},
     {"tokenizers", "tokenizer", "kinds of tokenizers", brig_tokenizer_kind_at},
     {"pretokenizers", "pretokenizer", "kinds of pre-tokenizers, for --pre", brig_pretokenizer_at},

@@ -25,6 +25,7 @@ static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c
                                         .mode = c.mode,
                                         .n_shards = c.n_shards,
                                         .threads = o->threads,
+                                        .residency = o->residency,
                                         .link = o->link,
                                         .hold = o->hold,
                                         .exact = o->exact,

@@ -15,7 +15,8 @@ struct brig_bench_opts {
     struct brig_embed *embed;
     unsigned threads;
     bool hold;
-    const struct brig_link *link; /* NULL: as is best for the mode */
+    const struct brig_residency *residency; /* NULL: mapped */
+    const struct brig_link *link;           /* NULL: as is best for the mode */
     bool exact, kv_f32;
     uint32_t timeout_ms;
     uint32_t n_prompt, n_generate; /* n_generate >= 2 */

@@ -121,6 +121,7 @@ static int launch(struct brig_line *l, struct brig_fail *fail)
                                       .threads = o->threads,
                                       .exact = o->exact,
                                       .kv_f32 = o->kv_f32,
+                                      .residency = o->residency,
                                       .link = o->link,
                                       .once = !o->mode->keeps,
                                       .ctx = o->ctx,

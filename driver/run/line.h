@@ -25,6 +25,7 @@ struct brig_line_opts {
     unsigned n_shards;
     unsigned threads;
     bool exact, kv_f32;
+    const struct brig_residency *residency; /* how weights are held; NULL: mapped */
     const struct brig_link *link; /* how frames travel on this machine; NULL: as is best for the mode */
     bool hold;                    /* keep the CPUs awake during a pass, where this user may */
     uint32_t ctx, slots;
@@ -50,6 +51,8 @@ struct brig_stage_stats {
     uint64_t start_ns;            /* spawn to ready, last start; 0 when attached to */
     uint64_t compute_ns, wait_ns; /* sums over frames with rows */
     uint64_t mapped_bytes, pss_peak_bytes;
+    uint64_t unlocked_bytes;       /* weights that should be locked in memory and may not be */
+    uint64_t read_bytes, stall_ns; /* sums: weights read from the disk, waiting for them */
 };
 
 struct brig_line_stats {

@@ -71,12 +71,15 @@ static void map_close(void *state)
     brig_free(m);
 }
 
-static const uint8_t *map_address(const void *state, uint32_t file, uint64_t offset, uint64_t bytes)
+static const uint8_t *map_address(const void *state, uint32_t tensor, const struct brig_side *range)
 {
     const struct map *m = state;
+    uint64_t offset = range->offset;
+    (void)tensor;
     for (unsigned i = 0; m != NULL && i < m->n; i++) {
         const struct brig_range *r = &m->mappings[i].range;
-        if (file == r->file && offset >= r->offset && brig_range_ok(offset - r->offset, bytes, r->bytes))
+        if (range->file == r->file && offset >= r->offset &&
+            brig_range_ok(offset - r->offset, range->bytes, r->bytes))
             return m->mappings[i].map + (offset - r->offset);
     }
     return NULL;

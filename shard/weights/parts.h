@@ -5,6 +5,7 @@
 #ifndef BRIG_SHARD_WEIGHTS_PARTS_H
 #define BRIG_SHARD_WEIGHTS_PARTS_H
 
+#include "shard/weights/feed.h"
 #include "shard/weights/weights.h"
 
 /* One tensor of the slice. */
@@ -21,15 +22,20 @@ struct brig_entry {
 struct brig_hold_ops {
     enum brig_hold hold;
     const char *name;
-    /* Make memory and begin to fill it. state stays NULL when the slice holds nothing so. close takes what
-     * open left behind when it failed. */
+    /* Make memory and begin to fill it. state stays NULL when the slice holds no matrix so. close takes what
+     * open left behind when it failed; nothing is read into it any more. */
     int (*open)(struct brig_weights *w, void **state, struct brig_fail *fail);
     void (*close)(void *state); /* never NULL */
-    /* Where a range of a file lies, for as long as the weights are open; NULL: it is only to be taken, or is
-     * not held at all. Absent: no range ever. */
-    const uint8_t *(*address)(const void *state, uint32_t file, uint64_t offset, uint64_t bytes);
+    /* Where bytes of a tensor, or beside it, lie for as long as the weights are open; NULL: they are not
+     * held. Those of a tensor with a loan may not be there yet. Absent: nothing lies anywhere for good. */
+    const uint8_t *(*address)(const void *state, uint32_t tensor, const struct brig_side *range);
+    /* The part is used from its beginning; all of the part before is given back. Absent: the same to it, as
+     * give and expect. */
+    void (*begin)(void *state, enum brig_part part);
+    void (*expect)(void *state, unsigned n_heads);
+    void (*give)(void *state);
     /* brig_weights_take for a matrix with a loan. Absent: none has one. */
-    int (*take)(void *state, const struct brig_entry *e, uint64_t row, bool wait, struct brig_matrix *ret,
+    int (*take)(void *state, struct brig_entry *e, uint64_t row, bool wait, struct brig_matrix *ret,
                 struct brig_fail *fail);
     void (*add_stats)(const void *state, struct brig_weights_stats *s);
     bool (*prefetch)(void *state); /* absent: nothing to do */
@@ -44,6 +50,7 @@ struct brig_weights {
     size_t n_entries;
     struct brig_entry *entries; /* [layers of the slice, brig_desc_places], then the whole-model roles */
     void *states[BRIG_HOLD_COUNT];
+    struct brig_feed *feed; /* NULL: all is mapped */
     uint8_t **beside; /* [n_beside] what packed matrices have beside them that no residency has in memory */
     size_t n_beside;
     uint64_t beside_bytes;

@@ -67,27 +67,28 @@ static int read_copy(int fd, uint64_t offset, uint64_t bytes, uint8_t **ret, str
 }
 
 /* Where a range lies for good; *own: it was read for this and is the caller's. */
-static int find_range(const struct brig_weights *w, enum brig_hold hold, const struct brig_side *at,
+static int find_range(const struct brig_weights *w, uint32_t tensor, const struct brig_side *at,
                       const uint8_t **ret, uint8_t **own, struct brig_fail *fail)
 {
+    enum brig_hold hold = w->slice->tensors[tensor].hold;
     const struct brig_hold_ops *ops = brig_hold_ops_at(hold);
     *own = NULL;
-    if (hold != BRIG_HOLD_MAP) {
+    if (ops->take != NULL) {
         int r = read_copy(w->fds[at->file], at->offset, at->bytes, own, fail);
         *ret = *own;
         return r;
     }
-    *ret = ops->address(w->states[hold], at->file, at->offset, at->bytes);
+    *ret = ops->address(w->states[hold], tensor, at);
     return *ret != NULL ? 0 : brig_fail_set(fail, BRIG_EFORMAT, "does not belong to this slice");
 }
 
 /* What a packed matrix has beside it. */
-static int find_side(struct brig_weights *w, const struct brig_slice_tensor *t, enum brig_side_id id,
+static int find_side(struct brig_weights *w, const struct brig_entry *e, enum brig_side_id id,
                      const uint8_t **ret, struct brig_fail *fail)
 {
-    const struct brig_side *side = &t->sides.side[id];
+    const struct brig_side *side = &w->slice->tensors[e->tensor].sides.side[id];
     uint8_t *own;
-    int r = find_range(w, t->hold, side, ret, &own, fail);
+    int r = find_range(w, e->tensor, side, ret, &own, fail);
     if (r < 0)
         return brig_fail_prefix(fail, "what lies beside it");
     if (own != NULL) {
@@ -104,11 +105,11 @@ static int add_packed(struct brig_weights *w, struct brig_entry *e, const struct
     bool ordered = t->sides.side[BRIG_SIDE_GROUPS].bytes != 0;
     int r = brig_sides_check(&t->sides, t->type, t->rows, t->cols, fail);
     if (r == 0)
-        r = find_side(w, t, BRIG_SIDE_SCALES, &scales, fail);
+        r = find_side(w, e, BRIG_SIDE_SCALES, &scales, fail);
     if (r == 0)
-        r = find_side(w, t, BRIG_SIDE_ZEROS, &zeros, fail);
+        r = find_side(w, e, BRIG_SIDE_ZEROS, &zeros, fail);
     if (r == 0 && ordered)
-        r = find_side(w, t, BRIG_SIDE_GROUPS, &groups, fail);
+        r = find_side(w, e, BRIG_SIDE_GROUPS, &groups, fail);
     if (r < 0)
         return r;
     e->packed = (struct brig_packed){
@@ -149,7 +150,7 @@ static int add_vector(struct brig_weights *w, struct brig_entry *e, const struct
     const struct brig_side range = {.file = t->file, .offset = t->offset, .bytes = t->bytes};
     const uint8_t *data;
     uint8_t *own;
-    int r = find_range(w, t->hold, &range, &data, &own, fail);
+    int r = find_range(w, e->tensor, &range, &data, &own, fail);
     if (r < 0)
         return r;
     e->vector = brig_alloc(t->cols, sizeof *e->vector);
@@ -168,8 +169,9 @@ static int add_matrix(struct brig_weights *w, struct brig_entry *e, const struct
                       struct brig_fail *fail)
 {
     const struct brig_hold_ops *ops = brig_hold_ops_at(t->hold);
+    const struct brig_side range = {.file = t->file, .offset = t->offset, .bytes = t->bytes};
     if (ops->address != NULL)
-        e->matrix.data = ops->address(w->states[t->hold], t->file, t->offset, t->bytes);
+        e->matrix.data = ops->address(w->states[t->hold], e->tensor, &range);
     if (ops->take != NULL)
         e->matrix.loan = (uint32_t)(e - w->entries) + 1;
     else if (e->matrix.data == NULL)

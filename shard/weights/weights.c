@@ -47,12 +47,16 @@ static int check_files(const struct brig_slice *slice, const int *fds, unsigned 
 }
 
 /* A row of residency.def whose code is missing does not link. */
-extern const struct brig_hold_ops brig_hold_map;
+#define BRIG_RESIDENCY(hold, name, help) extern const struct brig_hold_ops brig_hold_##name;
+#include "proto/model/residency.def"
+#undef BRIG_RESIDENCY
 
 const struct brig_hold_ops *brig_hold_ops_at(enum brig_hold hold)
 {
     static const struct brig_hold_ops *const ops[] = {
-        &brig_hold_map,
+#define BRIG_RESIDENCY(hold, name, help) &brig_hold_##name,
+#include "proto/model/residency.def"
+#undef BRIG_RESIDENCY
     };
     return ops[hold];
 }
@@ -68,16 +72,30 @@ static int make_table(struct brig_weights *w, struct brig_fail *fail)
     return 0;
 }
 
+#define QUEUED_FETCHES 1024u /* beside those of locked matrices, which are all asked for at once */
+#define MAX_FETCHES    65536u
+
+/* What is not mapped is read. */
+static int open_feed(struct brig_weights *w, struct brig_fail *fail)
+{
+    uint32_t n_read = 0;
+    for (unsigned i = 0; i < w->slice->n_tensors; i++)
+        n_read += w->slice->tensors[i].hold != BRIG_HOLD_MAP && w->slice->tensors[i].rows > 1;
+    if (n_read == 0)
+        return 0;
+    uint32_t most = n_read < MAX_FETCHES - QUEUED_FETCHES ? n_read + QUEUED_FETCHES : MAX_FETCHES;
+    return brig_feed_open(&w->feed, w->slice, w->fds, most, fail);
+}
+
 static int open_all(struct brig_weights *w, struct brig_fail *fail)
 {
     int r = make_table(w, fail);
-    for (unsigned i = 0; r == 0 && i < 1; i++)
+    if (r == 0)
+        r = open_feed(w, fail);
+    for (unsigned i = 0; r == 0 && i < BRIG_HOLD_COUNT; i++)
         r = brig_hold_ops_at((enum brig_hold)i)->open(w, &w->states[i], fail);
     for (unsigned i = 0; r == 0 && i < w->slice->n_tensors; i++)
-        if (w->slice->tensors[i].hold != BRIG_HOLD_MAP)
-            r = brig_fail_set(fail, BRIG_EUNSUPPORTED, "only mapped tensors are possible");
-        else
-            r = brig_weights_add(w, i, fail);
+        r = brig_weights_add(w, i, fail);
     return r;
 }
 
@@ -108,7 +126,8 @@ void brig_weights_close(struct brig_weights *w)
 {
     if (w == NULL)
         return;
-    for (unsigned i = 0; i < BRIG_HOLD_COUNT; i++)
+    bool quiet = brig_feed_close(w->feed); /* else memory stays: the disk may still write into it */
+    for (unsigned i = 0; quiet && i < BRIG_HOLD_COUNT; i++)
         if (w->states[i] != NULL)
             brig_hold_ops_at((enum brig_hold)i)->close(w->states[i]);
     for (size_t i = 0; i < w->n_entries; i++) {
@@ -157,13 +176,22 @@ int brig_weights_take(struct brig_weights *w, const struct brig_matrix *m, uint6
         *ret = *m;
         return 1;
     }
-    const struct brig_entry *e = &w->entries[m->loan - 1];
-    return brig_hold_ops_at(e->hold)->take(w->states[e->hold], e, row, wait, ret, fail);
+    struct brig_entry *e = &w->entries[m->loan - 1];
+    int r = brig_hold_ops_at(e->hold)->take(w->states[e->hold], e, row, wait, ret, fail);
+    if (r >= 0)
+        return r;
+    const struct brig_slice_tensor *t = &w->slice->tensors[e->tensor];
+    return brig_fail_prefix(fail, "tensor %s of layer %u", brig_role_name(t->role), t->layer);
 }
 
 struct brig_weights_stats brig_weights_stats(const struct brig_weights *w)
 {
     struct brig_weights_stats s = {.held_bytes = w->beside_bytes};
+    if (w->feed != NULL) {
+        struct brig_feed_stats f = brig_feed_stats(w->feed);
+        s.read_bytes = f.read_bytes;
+        s.stall_ns = f.stall_ns;
+    }
     for (unsigned i = 0; i < BRIG_HOLD_COUNT; i++)
         if (w->states[i] != NULL)
             brig_hold_ops_at((enum brig_hold)i)->add_stats(w->states[i], &s);
@@ -180,42 +208,29 @@ bool brig_weights_prefetch(struct brig_weights *w)
     return more;
 }
 
+/* ---- a pass ---- */
+
+/* Each residency that has something in hand, and cares. */
+#define FOR_EACH(w, member, call)                                                                            \
+    for (unsigned i = 0; (w) != NULL && i < BRIG_HOLD_COUNT; i++) {                                          \
+        const struct brig_hold_ops *ops = brig_hold_ops_at((enum brig_hold)i);                               \
+        if ((w)->states[i] != NULL && ops->member != NULL)                                                   \
+            ops->call;                                                                                       \
+    }
+
 void brig_weights_expect(struct brig_weights *w, unsigned n_heads)
 {
-    (void)w;
-    (void)n_heads;
+    FOR_EACH(w, expect, expect(w->states[i], n_heads))
 }
 
 void brig_weights_begin(struct brig_weights *w, enum brig_part part)
 {
-    (void)w;
-    (void)part;
+    FOR_EACH(w, begin, begin(w->states[i], part))
 }
 
-void brig_weights_give(struct brig_weights *w)
-{
-    (void)w;
-}
-
-int brig_weights_experts_take(struct brig_weights *w, uint32_t layer, const uint32_t *experts, uint32_t n,
-                              uint32_t *ret_n, struct brig_fail *fail)
-{
-    (void)w;
-    (void)layer;
-    (void)experts;
-    (void)fail;
-    *ret_n = n;
-    return 0;
-}
-
-void brig_weights_experts_give(struct brig_weights *w, uint32_t layer)
-{
-    (void)w;
-    (void)layer;
-}
+void brig_weights_give(struct brig_weights *w){FOR_EACH(w, give, give(w->states[i]))}
 
 uint64_t brig_weights_progress(const struct brig_weights *w)
 {
-    (void)w;
-    return 0;
+    return w->feed != NULL ? brig_feed_progress(w->feed) : 0;
 }

@@ -68,9 +68,10 @@ void brig_weights_experts_give(struct brig_weights *w, uint32_t layer);
 /* ---- figures ---- */
 
 struct brig_weights_stats {
-    uint64_t held_bytes; /* memory for weights: mapped (whole pages), locked, buffers */
-    uint64_t read_bytes; /* read from the disk since the start, whole requests; not what is mapped */
-    uint64_t stall_ns;   /* that work has waited for reading */
+    uint64_t held_bytes;     /* memory for weights: mapped (whole pages), locked, buffers */
+    uint64_t unlocked_bytes; /* of it, what should be locked and the system did not allow to */
+    uint64_t read_bytes;     /* read from the disk since the start, whole requests; not what is mapped */
+    uint64_t stall_ns;       /* that work has waited for reading */
 };
 struct brig_weights_stats brig_weights_stats(const struct brig_weights *w);
 

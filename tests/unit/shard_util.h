@@ -37,6 +37,8 @@ struct rig_how {
     bool exact, kv_f32;
     unsigned threads;
     uint32_t max_rows, ctx, slots;
+    enum brig_hold hold;
+    struct brig_stream_set stream;
 };
 
 static inline struct rig_how rig_exact(void)
@@ -71,11 +73,14 @@ static inline void rig_open(struct rig *g, const struct brig_model *m, struct br
     int fd = memfd_create("test-kv", MFD_CLOEXEC);
     const struct brig_kernel *kernel =
         how.kernel != NULL ? brig_kernel_by_name(how.kernel) : brig_kernel_choose();
-    bool ok = kernel != NULL && brig_slice_build(&g->slice, m, cells, &fail) == 0 &&
-              brig_weights_open(&g->weights, &g->slice, fds, m->n_files, &fail) == 0 &&
-              brig_kv_open(&g->kv, fd, &g->slice, (struct brig_kv_shape){how.kv_f32, how.slots, how.ctx},
-                           &fail) == 0 &&
-              brig_team_new(&g->team, how.threads, &fail) == 0;
+    bool ok = kernel != NULL && brig_slice_build(&g->slice, m, cells, &fail) == 0;
+    if (ok)
+        brig_slice_hold(&g->slice, how.hold);
+    g->slice.stream = how.stream;
+    ok = ok && brig_weights_open(&g->weights, &g->slice, fds, m->n_files, &fail) == 0 &&
+         brig_kv_open(&g->kv, fd, &g->slice, (struct brig_kv_shape){how.kv_f32, how.slots, how.ctx}, &fail) ==
+             0 &&
+         brig_team_new(&g->team, how.threads, &fail) == 0;
     if (ok) {
         struct brig_block_setup setup = {.slice = &g->slice,
                                          .weights = g->weights,

@@ -79,9 +79,9 @@ static void every_field_is_written(void **state)
         "hops_per_token", "bytes_per_token", "hop_us_p50",    "hop_us_p99",
         "per_shard",
     };
-    static const char *const shard_fields[] = {"stage",        "pid",           "host",      "layers",
-                                               "head",         "start_s",       "compute_s", "wait_s",
-                                               "mapped_bytes", "pss_peak_bytes"};
+    static const char *const shard_fields[] = {
+        "stage",     "pid",    "host",         "layers",         "head",       "start_s",
+        "compute_s", "wait_s", "mapped_bytes", "pss_peak_bytes", "read_bytes", "stall_s"};
     char path[] = "/tmp/brigade-report-XXXXXX";
     struct run r;
     struct brig_fail fail;

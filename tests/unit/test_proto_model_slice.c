@@ -338,6 +338,34 @@ static void test_hostile_flips(void **state)
     brig_buf_release(&b);
 }
 
+static void tell_lie_of_holding(struct brig_slice *s, unsigned lie)
+{
+    switch (lie) {
+    case 15: /* a vector */
+        assert_int_equal(s->tensors[0].rows, 1);
+        s->tensors[0].hold = BRIG_HOLD_STREAM;
+        break;
+    case 16:
+        s->stream.request_bytes = 4095;
+        break;
+    case 17:
+        s->stream.request_bytes = BRIG_STREAM_MAX_REQUEST + 4096;
+        break;
+    case 18:
+        s->stream.depth = BRIG_STREAM_MAX_DEPTH + 1;
+        break;
+    case 19:
+        s->stream.ring_bytes = BRIG_STREAM_MAX_MEMORY + 1;
+        break;
+    case 20:
+        s->tensors[1].hold = BRIG_HOLD_COUNT;
+        break;
+    default:
+        s->stream.expert_cache_bytes = UINT64_MAX;
+        break;
+    }
+}
+
 static void tell_lie(struct brig_slice *s, unsigned lie)
 {
     switch (lie) {
@@ -385,30 +413,11 @@ static void tell_lie(struct brig_slice *s, unsigned lie)
         assert_int_equal(s->tensors[s->n_tensors - 1].rows, 8);
         s->tensors[s->n_tensors - 1].type = brig_type_by_name("Q4_0_R16");
         break;
-    case 14: /* a vector */
-        assert_int_equal(s->tensors[0].rows, 1);
-        s->tensors[0].hold = BRIG_HOLD_STREAM;
-        break;
-    case 15:
-        s->tensors[1].hold = BRIG_HOLD_COUNT;
-        break;
-    case 16:
-        s->stream.request_bytes = 4095;
-        break;
-    case 17:
-        s->stream.request_bytes = BRIG_STREAM_MAX_REQUEST + 4096;
-        break;
-    case 18:
-        s->stream.depth = BRIG_STREAM_MAX_DEPTH + 1;
-        break;
-    case 19:
-        s->stream.ring_bytes = BRIG_STREAM_MAX_MEMORY + 1;
-        break;
-    case 20:
-        s->stream.expert_cache_bytes = UINT64_MAX;
+    case 14:
+        s->tensors[s->n_tensors - 1].role = BRIG_ROLE_TOKEN_TABLE;
         break;
     default:
-        s->tensors[s->n_tensors - 1].role = BRIG_ROLE_TOKEN_TABLE;
+        tell_lie_of_holding(s, lie);
         break;
     }
 }
