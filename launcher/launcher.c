@@ -76,6 +76,8 @@ static int slice_memfd(struct brig_launcher *l, struct brig_stage *s, struct bri
     int r = brig_slice_build(&slice, l->opts.model, s->cells, fail);
     if (r < 0)
         return r;
+    if (l->opts.residency != NULL)
+        brig_slice_hold(&slice, l->opts.residency->hold);
     r = brig_slice_encode(&slice, &bytes);
     brig_slice_release(&slice);
     if (r < 0) {

@@ -47,6 +47,7 @@ static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
 {
     const char *flag = s->shards_given                ? "--shards"
                        : s->threads_given             ? "--threads"
+                       : s->residency_given           ? "--residency"
                        : s->ram.kind != BRIG_RAM_NONE ? "--ram"
                                                       : NULL;
     if (s->chain == NULL)
@@ -162,6 +163,19 @@ static int open_frames(struct brig_lineup *l, bool rows, uint32_t batch_rows, st
     return rows ? brig_session_new(&l->session, &session, fail) : brig_sched_new(&l->sched, &sched, fail);
 }
 
+/* Once for all shards: they go on, and their memory may be swapped. */
+static void say_unlocked(const struct brig_lineup *l)
+{
+    struct brig_line_stats stats;
+    uint64_t bytes = 0;
+    brig_line_stats(l->line, &stats);
+    for (unsigned i = 0; i < stats.n_stages; i++)
+        bytes += stats.stages[i].unlocked_bytes;
+    if (bytes > 0 && !l->settings->quiet)
+        fprintf(stderr, "brigade: %.1f MB of weights are in memory, not locked there (see ulimit -l)\n",
+                (double)bytes / 1e6);
+}
+
 static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
@@ -174,6 +188,7 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
                                   .mode = s->mode,
                                   .keep = (unsigned)s->keep,
                                   .threads = (unsigned)s->threads,
+                                  .residency = s->residency,
                                   .link = s->link,
                                   .hold = s->hold,
                                   .exact = s->exact,
@@ -205,6 +220,8 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     line.trace = l->trace;
     if (r == 0)
         r = brig_line_open(&l->line, &line, fail);
+    if (r == 0)
+        say_unlocked(l);
     if (r == 0 && need->star)
         r = check_single_layers(l, fail);
     if (r == 0)

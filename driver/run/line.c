@@ -143,6 +143,7 @@ static int launch(struct brig_line *l, struct brig_fail *fail)
                                       .threads = o->threads,
                                       .exact = o->exact,
                                       .kv = o->kv,
+                                      .residency = o->residency,
                                       .link = o->link,
                                       .mode = o->mode,
                                       .keep = o->keep,
