@@ -17,7 +17,7 @@ from kit import fixture
 
 OPTIONS = ("--raw", "-p", "Many hands", "--temp", "0", "-n", "12", "--ignore-eos")
 LONG = ("--raw", "-p", "x", "--temp", "0", "--ignore-eos", "--ctx", "100000")
-PROTOCOL = 2  # docs/wire.md
+PROTOCOL = 3  # docs/wire.md
 HELLO, ATTACH, STATUS, DRAIN, STOP = range(5)
 
 
