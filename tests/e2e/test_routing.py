@@ -87,3 +87,22 @@ def test_what_is_refused(world):
     result = world.brigade("logits", OLMOE, *out, "--trace-routing", world.folder / "none" / "r")
     kit.refusal(result, 1, str(world.folder / "none" / "r"))
     assert not (world.folder / "x.npy").exists() and not (world.folder / "r").exists()
+
+
+def test_replay(world):
+    """The replay of a trace: no rule is better than the one that knows the future, and with room for all they are equal."""
+    path = world.folder / "routes.jsonl"
+    world.good("logits", OLMOE, "--ids", ",".join(map(str, IDS)), "--out", world.folder / "x.npy", "-q",
+               "--trace-routing", path, env={"BRIGADE_TEST_BATCH": "1"})
+    tool = kit.ROOT / "tests" / "bench" / "replay_routing.py"
+    result = world.run(sys.executable, tool, path, "--warm-up", "4", "--shares", "25,50,100", timeout=60)
+    assert result.code == 0, result
+    rows = [line.split("|")[1:-1] for line in result.out.splitlines() if line.startswith("|")]
+    names = [cell.strip() for cell in rows[0][1:]]
+    assert names[-1] == "belady" and len(rows) == 5
+    for row in rows[2:]:
+        rates = dict(zip(names, (float(cell.rstrip(" %")) for cell in row[1:])))
+        del rates["pinned"]  # which is counted over another part
+        assert rates["belady"] == max(rates.values()), rates
+        assert row[0].strip() != "100 %" or len(set(rates.values())) == 1, rates  # only what is new is missed
+    assert rows[2][1:] != rows[3][1:]
