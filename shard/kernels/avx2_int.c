@@ -82,17 +82,35 @@ static inline __attribute__((always_inline)) void tokens(enum brig_type_id id, c
     }
 }
 
+/* For one token a group stays in registers from its reading to its product. */
+static inline __attribute__((always_inline)) void chain_one(enum brig_type_id id, unsigned block_bytes,
+                                                            struct brig_panel p, const int8_t *q,
+                                                            const float *d, const int32_t *sum,
+                                                            unsigned n_groups, float *acc)
+{
+    __m256 a = _mm256_load_ps(acc);
+    for (unsigned g = 0; g < n_groups; g++) {
+        struct brig_block b;
+        fetch(p.ahead + g * block_bytes * 8, block_bytes * 8);
+        brig_block_read(id, p.base + g * block_bytes, p.stride, &b);
+        a = add_group(id, &b, q + g * BRIG_ACT_GROUP, d[g], sum + 2 * g, a);
+    }
+    _mm256_store_ps(acc, a);
+}
+
 static inline __attribute__((always_inline)) void chain(enum brig_type_id id, unsigned block_bytes,
                                                         struct brig_panel p, const struct brig_act *x,
                                                         size_t first, unsigned n_tokens, size_t col,
                                                         unsigned n_groups, float *acc)
 {
-    struct unpacked s;
-    for (unsigned g = 0; g < n_groups; g++) {
-        if (n_tokens == 1)
-            fetch(p.ahead + g * block_bytes * 8, block_bytes * 8);
-        brig_block_read(id, p.base + g * block_bytes, p.stride, &s.group[g]);
+    size_t at = first * x->cols + col;
+    if (n_tokens == 1) {
+        chain_one(id, block_bytes, p, x->q + at, x->d + at / BRIG_ACT_GROUP, x->sum + at / 16, n_groups, acc);
+        return;
     }
+    struct unpacked s;
+    for (unsigned g = 0; g < n_groups; g++)
+        brig_block_read(id, p.base + g * block_bytes, p.stride, &s.group[g]);
     tokens(id, &s, x, first, n_tokens, col, n_groups, acc);
 }
 
