@@ -36,7 +36,7 @@ LDFLAGS := -pthread $(LDFLAGS_$(VARIANT))
 # The shard program is linked statically: measured, a process with NNG starts and ends in 1.0 ms instead of 1.8
 # (docs/benchmarks.md). --no-warnings: the linker warns that names are then resolved by the libc that it runs on.
 SHARD_LDFLAGS_release := -static-pie -Wl,--no-warnings
-LIBS_PROTO = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -ljansson -lm
+LIBS_PROTO = -luring -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -ljansson -lm
 LIBS_DRIVER = $(shell pkg-config --libs libpcre2-8 libutf8proc jansson libedit)
 
 # Instruction sets with kernels of their own, by what the compiler builds for.
@@ -204,7 +204,7 @@ san: ## unit tests and a part of the e2e tests under AddressSanitizer and UBSan
 	@$(STEP) VARIANT=san e2e
 
 # The kernels, the stored types and our own functions in one static program, without the libraries of the engine.
-HASHES_C := tests/arm/hashes.c proto/base/err.c proto/base/mem.c proto/base/real.c proto/model/iq_grids.c \
+HASHES_C := tests/arm/hashes.c proto/base/err.c proto/base/mem.c proto/base/real.c proto/model/iq_grids.c proto/model/kv_type.c \
 	proto/model/packed.c proto/model/r16.c $(wildcard proto/model/type*.c) \
 	$(filter-out %/cpus.c %/team.c %/turns.c,$(filter shard/kernels/%,$(SHARD_C)))
 $(B)/hashes: $(call objs,$(HASHES_C)) $(VEC_O)

@@ -7,9 +7,9 @@ import pytest
 import kit
 from kit import fixture
 
-VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "pack", "verify", "list", "help")
-KINDS = ("families", "types", "formats", "links", "modes", "places", "tokenizers", "pretokenizers", "templates",
-         "samplers", "errors", "verbs")
+VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "probe", "pack", "verify", "list", "help")
+KINDS = ("families", "types", "kv-types", "formats", "links", "modes", "places", "enclosures", "readers", "tokenizers",
+         "pretokenizers", "templates", "samplers", "errors", "verbs")
 
 
 def test_version(world):

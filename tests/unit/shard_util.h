@@ -34,7 +34,8 @@ static inline struct brig_model *open_fixture(const char *type)
 /* How a rig computes. */
 struct rig_how {
     const char *kernel; /* NULL: the best one */
-    bool exact, kv_f32;
+    bool exact;
+    enum brig_kv_id kv;
     unsigned threads;
     uint32_t max_rows, ctx, slots;
 };
@@ -43,7 +44,7 @@ static inline struct rig_how rig_exact(void)
 {
     return (struct rig_how){.kernel = "scalar",
                             .exact = true,
-                            .kv_f32 = true,
+                            .kv = BRIG_KV_F32,
                             .threads = 1,
                             .max_rows = 64,
                             .ctx = 64,
@@ -71,11 +72,11 @@ static inline void rig_open(struct rig *g, const struct brig_model *m, struct br
     int fd = memfd_create("test-kv", MFD_CLOEXEC);
     const struct brig_kernel *kernel =
         how.kernel != NULL ? brig_kernel_by_name(how.kernel) : brig_kernel_choose();
-    bool ok = kernel != NULL && brig_slice_build(&g->slice, m, cells, &fail) == 0 &&
-              brig_weights_map(&g->weights, &g->slice, fds, m->n_files, &fail) == 0 &&
-              brig_kv_open(&g->kv, fd, &g->slice, (struct brig_kv_shape){how.kv_f32, how.slots, how.ctx},
-                           &fail) == 0 &&
-              brig_team_new(&g->team, how.threads, &fail) == 0;
+    bool ok =
+        kernel != NULL && brig_slice_build(&g->slice, m, cells, &fail) == 0 &&
+        brig_weights_map(&g->weights, &g->slice, fds, m->n_files, &fail) == 0 &&
+        brig_kv_open(&g->kv, fd, &g->slice, (struct brig_kv_shape){how.kv, how.slots, how.ctx}, &fail) == 0 &&
+        brig_team_new(&g->team, how.threads, &fail) == 0;
     if (ok) {
         struct brig_block_setup setup = {.slice = &g->slice,
                                          .weights = g->weights,
