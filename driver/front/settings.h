@@ -68,7 +68,7 @@ struct brig_settings {
     const char *draft;  /* the draft model; NULL: none */
     uint64_t draft_len; /* 0: chosen */
     /* what is written */
-    const char *stats, *trace, *out;
+    const char *stats, *trace, *trace_routing, *out;
     bool json, quiet;
     /* tokenize, logits */
     bool no_special, decode, as_text;

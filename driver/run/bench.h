@@ -27,6 +27,7 @@ struct brig_bench_opts {
     unsigned flights;                  /* frames under way at once; 0: what brig_sched_flights says */
     const struct brig_spec_opts *spec; /* drafts, for rows of one stream; NULL: none */
     struct brig_line *draft_line;      /* of the draft model, whose memory counts; NULL: none */
+    struct brig_routes *routes;        /* the experts that rows choose are written there, or NULL */
     const volatile sig_atomic_t *cancel;
 };
 

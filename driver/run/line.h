@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "driver/run/routes.h"
 #include "launcher/launcher.h"
 #include "proto/base/err.h"
 #include "proto/model/model.h"
@@ -44,6 +45,7 @@ struct brig_line_opts {
     bool pss;
     const struct brig_plan *plan;        /* how the launched shards hold their weights; NULL: mapped */
     struct brig_trace *trace;            /* or NULL */
+    struct brig_routes *routes;          /* the experts that rows choose are written there, or NULL */
     const volatile sig_atomic_t *cancel; /* nonzero: give up soon with -BRIG_ECANCELLED; or NULL */
 };
 
