@@ -51,9 +51,10 @@ struct brig_launch_opts {
     unsigned threads; /* per shard; 0: the shard's own default */
     enum brig_kv_id kv;
     bool exact;
-    const struct brig_link *link; /* for frames */
-    const struct brig_mode *mode; /* a process that does not live exits after one frame with rows */
-    unsigned keep;                /* how many live, where the mode leaves it to the user: 1 to n_shards */
+    const struct brig_link *link;           /* for frames */
+    const struct brig_residency *residency; /* how all weights are held; NULL: mapped */
+    const struct brig_mode *mode;           /* a process that does not live exits after one frame with rows */
+    unsigned keep; /* how many live, where the mode leaves it to the user: 1 to n_shards */
     uint32_t ctx, slots;
     const struct brig_plan *plan; /* how weights are held; borrowed; NULL: mapped */
     uint32_t timeout_ms;          /* for a started process to be ready */

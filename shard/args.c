@@ -27,6 +27,11 @@ const char brig_shard_help[] =
     "  --threads N        threads that compute (default: the CPUs that this process may use)\n"
     "  --kv f16|f32|q8    how keys and values are stored (default f16, f32 with --exact)\n"
     "  --exact            activations stay f32\n"
+    "  --residency NAME   how weights are in memory: map (paged in as used; the default), lock (read in at "
+    "the\n"
+    "                     start), stream (read in each pass, for a slice larger than its memory)\n"
+    "  --ring SIZE        with stream: memory to read into, such as 64M (default: two layers)\n"
+    "  --pin PERCENT      with stream: hold so much of the weights all the same, spread over the layers (0)\n"
     "  --insecure         allow plain tcp beyond this machine\n"
     "  --help, --version\n";
 
@@ -41,6 +46,9 @@ enum option_id {
     OPT_THREADS,
     OPT_KV,
     OPT_EXACT,
+    OPT_RESIDENCY,
+    OPT_RING,
+    OPT_PIN,
     OPT_INSECURE,
     OPT_HELP,
     OPT_VERSION,
@@ -64,6 +72,9 @@ static const struct option OPTIONS[] = {
     {"threads", required_argument, NULL, OPT_THREADS},
     {"kv", required_argument, NULL, OPT_KV},
     {"exact", no_argument, NULL, OPT_EXACT},
+    {"residency", required_argument, NULL, OPT_RESIDENCY},
+    {"ring", required_argument, NULL, OPT_RING},
+    {"pin", required_argument, NULL, OPT_PIN},
     {"insecure", no_argument, NULL, OPT_INSECURE},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
@@ -159,6 +170,35 @@ static int kv_type(struct brig_shard_args *a, struct brig_fail *fail)
     return brig_fail_set(fail, BRIG_EUSAGE, "--kv: \"%s\" is none of f16, f32 and q8", optarg);
 }
 
+static int residency(struct brig_shard_args *a, struct brig_fail *fail)
+{
+    const struct brig_residency *row = brig_residency_by_name(optarg);
+    if (row == NULL)
+        return brig_fail_set(fail, BRIG_EUSAGE,
+                             "--residency: no residency \"%s\" (`brigade list residencies`)", optarg);
+    a->hold = row->hold;
+    return 0;
+}
+
+static int ring(struct brig_shard_args *a, struct brig_fail *fail)
+{
+    a->ring_given = true;
+    if (brig_parse_size(optarg, &a->ring_bytes) && a->ring_bytes > 0 &&
+        a->ring_bytes <= BRIG_STREAM_MAX_MEMORY)
+        return 0;
+    return brig_fail_set(fail, BRIG_EUSAGE, "--ring: \"%s\" is no size, such as 64M", optarg);
+}
+
+static int pin(struct brig_shard_args *a, struct brig_fail *fail)
+{
+    uint64_t v;
+    int r = number(OPT_PIN, 0, 100, &v, fail);
+    a->pin_given = true;
+    if (r == 0)
+        a->pin_percent = (uint32_t)v;
+    return r;
+}
+
 static int parent(struct brig_shard_args *a, struct brig_fail *fail)
 {
     uint64_t v;
@@ -211,6 +251,12 @@ static int take(struct brig_shard_args *a, int id, struct brig_fail *fail)
         return kv_type(a, fail);
     case OPT_EXACT:
         return set_flag(&a->exact);
+    case OPT_RESIDENCY:
+        return residency(a, fail);
+    case OPT_RING:
+        return ring(a, fail);
+    case OPT_PIN:
+        return pin(a, fail);
     case OPT_INSECURE:
         return set_flag(&a->insecure);
     case OPT_HELP:
@@ -244,6 +290,10 @@ static int check(const struct brig_shard_args *a, struct brig_fail *fail)
         wrong = "--control URL is missing";
     else if (a->launched && (a->model != NULL || a->some_layers || a->all_layers || a->head))
         wrong = "--slice says what to hold: MODEL, --layers and --head do not go with it";
+    else if (a->launched && (a->hold != BRIG_HOLD_MAP || a->ring_given || a->pin_given))
+        wrong = "--slice says how to hold it: --residency, --ring and --pin do not go with it";
+    else if (a->hold != BRIG_HOLD_STREAM && (a->ring_given || a->pin_given))
+        wrong = "--ring and --pin go with --residency stream";
     else if (a->launched && a->n_files == 0)
         wrong = "--slice needs --file";
     else if (!a->launched &&

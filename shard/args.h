@@ -9,6 +9,7 @@
 #include "proto/link/link.h"
 #include "proto/model/kv_type.h"
 #include "proto/model/model.h"
+#include "proto/model/slice.h"
 
 struct brig_shard_args {
     bool help, version;
@@ -20,6 +21,10 @@ struct brig_shard_args {
     bool head;
     const char *listen; /* NULL: chosen */
     bool insecure;
+    enum brig_hold hold;  /* how weights are held: MAP unless told */
+    uint64_t ring_bytes;  /* to stream through; 0: chosen */
+    uint32_t pin_percent; /* of the streamed matrices' bytes, held as by LOCK */
+    bool ring_given, pin_given;
     /* handed over */
     int slice_fd, cache_fd, ready_fd, watch_fd; /* -1: not given */
     unsigned n_files;

@@ -42,7 +42,7 @@ static int from_launcher(struct brig_holding *h, struct brig_fail *fail)
     const struct brig_shard_args *a = h->args;
     int r = decode_slice(h, fail);
     if (r == 0)
-        r = brig_weights_map(&h->weights, &h->slice, a->file_fds, a->n_files, fail);
+        r = brig_weights_open(&h->weights, &h->slice, a->file_fds, a->n_files, fail);
     for (unsigned i = 0; i < a->n_files; i++)
         close(a->file_fds[i]);
     return r;
@@ -69,19 +69,41 @@ static int cells_of(const struct brig_shard_args *a, const struct brig_model *m,
     return 0;
 }
 
-static int map_model(struct brig_holding *h, const struct brig_model *m, struct brig_fail *fail)
+/* Spread evenly: after each matrix as near to the share as one can be. */
+static void pin_some(struct brig_slice *s, uint32_t percent)
+{
+    double all = 0, pinned = 0;
+    for (unsigned i = 0; i < s->n_tensors; i++) {
+        struct brig_slice_tensor *t = &s->tensors[i];
+        double bytes = (double)t->bytes;
+        if (t->hold != BRIG_HOLD_STREAM)
+            continue;
+        all += bytes;
+        if (pinned + bytes / 2 > all * percent / 100)
+            continue;
+        t->hold = BRIG_HOLD_LOCK;
+        pinned += bytes;
+    }
+}
+
+static int open_model(struct brig_holding *h, const struct brig_model *m, struct brig_fail *fail)
 {
     struct brig_cells cells;
     int r = cells_of(h->args, m, &cells, fail);
     if (r == 0)
         r = brig_slice_build(&h->slice, m, cells, fail);
+    if (r == 0) {
+        brig_slice_hold(&h->slice, h->args->hold);
+        pin_some(&h->slice, h->args->pin_percent);
+        h->slice.stream.ring_bytes = h->args->ring_bytes;
+    }
     int *fds = r == 0 ? brig_alloc(m->n_files, sizeof *fds) : NULL;
     if (r == 0 && fds == NULL)
         r = brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u files", m->n_files);
     for (unsigned i = 0; r == 0 && i < m->n_files; i++)
         fds[i] = m->files[i].fd;
     if (r == 0)
-        r = brig_weights_map(&h->weights, &h->slice, fds, m->n_files, fail);
+        r = brig_weights_open(&h->weights, &h->slice, fds, m->n_files, fail);
     brig_free(fds);
     return r;
 }
@@ -92,7 +114,7 @@ static int from_model(struct brig_holding *h, struct brig_fail *fail)
     int r = brig_model_open(&m, h->args->model, fail);
     if (r < 0)
         return r;
-    r = map_model(h, m, fail);
+    r = open_model(h, m, fail);
     brig_model_close(m);
     return r;
 }
@@ -151,7 +173,7 @@ void brig_holding_release(struct brig_holding *h)
 {
     brig_team_free(h->team);
     brig_kv_close(h->kv);
-    brig_weights_unmap(h->weights);
+    brig_weights_close(h->weights);
     brig_slice_release(&h->slice);
     memset(h, 0, sizeof *h);
 }

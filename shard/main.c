@@ -67,6 +67,14 @@ static int check_urls(const struct brig_shard_args *a, struct brig_fail *fail)
     return r < 0 ? brig_fail_prefix(fail, "--listen") : 0;
 }
 
+/* Private memory all the same, which the kernel may swap. */
+static void say_unlocked(const struct brig_weights_stats *w)
+{
+    if (w->unlocked_bytes > 0)
+        fprintf(stderr, "brigade-shard: %.1f MB of weights are in memory, not locked there (see ulimit -l)\n",
+                (double)w->unlocked_bytes / 1e6);
+}
+
 static void say_ready(struct brig_shard_args *a, const struct brig_serve *s)
 {
     const struct brig_holding *h = s->hold;
@@ -75,9 +83,12 @@ static void say_ready(struct brig_shard_args *a, const struct brig_serve *s)
     if (tell_launcher(a, "ready", text) || a->launched)
         return;
     brig_bus_name(h->what);
-    fprintf(stderr, "brigade-shard: %s of %s, %.1f MB mapped, %u positions, %u thread%s, kernel %s, \"%s\"\n",
-            h->what, a->model, (double)brig_weights_mapped_bytes(h->weights) / 1e6, h->shape.ctx, h->threads,
+    struct brig_weights_stats w = brig_weights_stats(h->weights);
+    fprintf(stderr,
+            "brigade-shard: %s of %s, %.1f MB of weights, %u positions, %u thread%s, kernel %s, \"%s\"\n",
+            h->what, a->model, (double)w.held_bytes / 1e6, h->shape.ctx, h->threads,
             h->threads == 1 ? "" : "s", h->kernel->name, h->numeric_class);
+    say_unlocked(&w);
     fprintf(stderr, "brigade-shard: listening at %s\n", s->control_url);
 }
 

@@ -28,7 +28,8 @@ struct brig_serve_run {
     struct brig_block *block;
     uint32_t *want_rows; /* [max_rows] */
     struct brig_frame frame, answer;
-    uint64_t idle_since_ns; /* end of the frame before, or the attach */
+    uint64_t idle_since_ns;           /* end of the frame before, or the attach */
+    struct brig_weights_stats before; /* after the frame with rows before; first: nothing was read */
 };
 
 struct brig_serve {
@@ -83,9 +84,16 @@ int brig_serve_message(struct brig_serve *s, struct brig_msg *m, struct brig_fai
 int brig_serve_send(struct brig_serve *s, const struct brig_frame *f, struct brig_msg *m,
                     const struct brig_stage_timing *timing, struct brig_fail *fail);
 
+/* What this stage says of its work on the present frame, up to now. */
+void brig_serve_timing(const struct brig_serve *s, uint64_t arrived_ns, uint64_t pss_bytes,
+                       struct brig_stage_timing *ret);
+
 /* serve_answer.c: the head's answer to a frame whose rows have been computed, sent in one or more parts.
- * arrived_ns and pss_bytes go into the timing. */
+ * arrived_ns and pss_bytes go into the timing. 1: it could not be computed, *why says why; nothing was sent
+ * that would end the frame. */
 int brig_serve_answer(struct brig_serve *s, struct brig_msg *m, uint64_t arrived_ns, uint64_t pss_bytes,
-                      struct brig_fail *fail);
+                      struct brig_fail *why, struct brig_fail *fail);
+/* How often it will go over the head's table. */
+unsigned brig_serve_head_rounds(const struct brig_serve *s, const struct brig_frame *f);
 
 #endif

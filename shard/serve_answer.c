@@ -16,6 +16,7 @@ struct reply {
     const float *h; /* hidden rows */
     uint64_t arrived_ns, pss_bytes;
     const uint8_t *timings; /* of the stages before */
+    struct brig_fail *why;  /* it could not be computed */
 };
 
 static void list_wanted_rows(const struct brig_frame *f, uint32_t *rows)
@@ -50,10 +51,8 @@ static int make_message(struct reply *a, struct brig_msg **ret, struct brig_fail
 
 static int send_part(struct reply *a, struct brig_msg *m, struct brig_fail *fail)
 {
-    struct brig_stage_timing t = {.wait_ns = a->arrived_ns - a->s->run->idle_since_ns,
-                                  .compute_ns = brig_clock_ns() - a->arrived_ns,
-                                  .pss_bytes = a->pss_bytes,
-                                  .mapped_bytes = brig_weights_mapped_bytes(a->s->hold->weights)};
+    struct brig_stage_timing t;
+    brig_serve_timing(a->s, a->arrived_ns, a->pss_bytes, &t);
     return brig_serve_send(a->s, &a->s->run->answer, m, &t, fail);
 }
 
@@ -86,11 +85,35 @@ static int send_candidates(struct reply *a, struct brig_fail *fail)
     uint8_t *out = payload(a, m);
     for (uint32_t i = 0; i < n_want; i += BRIG_HEAD_ROWS) {
         uint32_t n = n_want - i < BRIG_HEAD_ROWS ? n_want - i : BRIG_HEAD_ROWS;
-        brig_head_best(run->block, a->h, run->want_rows + i, n, cols, rows);
+        if (brig_head_best(run->block, a->h, run->want_rows + i, n, cols, rows, a->why) < 0) {
+            brig_msg_free(m);
+            return 1;
+        }
         for (uint32_t k = 0; k < n; k++, out += 8 + 8 * (size_t)cols)
             write_row(&rows[k], cols, out);
     }
     return send_part(a, m, fail);
+}
+
+/* Logits of the wanted rows of one part; false when they cannot be computed. */
+static bool write_logits(struct reply *a, float *logits)
+{
+    struct brig_serve_run *run = a->s->run;
+    const struct brig_frame *f = &run->answer;
+    for (uint32_t i = 0; i < f->part_wants; i += BRIG_HEAD_ROWS) {
+        uint32_t n = f->part_wants - i < BRIG_HEAD_ROWS ? f->part_wants - i : BRIG_HEAD_ROWS;
+        if (brig_head_logits(run->block, a->h, run->want_rows + f->part_first_want + i, n,
+                             logits + (size_t)i * f->cols, a->why) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Wanted rows of a part of whole rows. */
+static uint32_t rows_of_part(uint32_t vocab)
+{
+    uint32_t n = BRIG_FRAME_MAX_PART / 4 / vocab;
+    return n > 0 ? n : 1;
 }
 
 static int send_rows(struct reply *a, struct brig_fail *fail)
@@ -98,9 +121,7 @@ static int send_rows(struct reply *a, struct brig_fail *fail)
     struct brig_serve_run *run = a->s->run;
     struct brig_frame *f = &run->answer;
     uint32_t vocab = a->s->hold->slice.desc.vocab, n_want = a->asked->n_want_rows;
-    uint32_t part_rows = BRIG_FRAME_MAX_PART / 4 / vocab;
-    if (part_rows == 0)
-        part_rows = 1;
+    uint32_t part_rows = rows_of_part(vocab);
     f->dtype = BRIG_DTYPE_LOGITS;
     f->cols = vocab;
     f->n_parts = (n_want + part_rows - 1) / part_rows;
@@ -111,11 +132,9 @@ static int send_rows(struct reply *a, struct brig_fail *fail)
         int r = make_message(a, &m, fail);
         if (r < 0)
             return r;
-        float *logits = payload(a, m);
-        for (uint32_t i = 0; i < f->part_wants; i += BRIG_HEAD_ROWS) {
-            uint32_t n = f->part_wants - i < BRIG_HEAD_ROWS ? f->part_wants - i : BRIG_HEAD_ROWS;
-            brig_head_logits(run->block, a->h, run->want_rows + f->part_first_want + i, n,
-                             logits + (size_t)i * vocab);
+        if (!write_logits(a, payload(a, m))) {
+            brig_msg_free(m);
+            return 1;
         }
         r = send_part(a, m, fail);
         if (r < 0)
@@ -150,8 +169,19 @@ static int send_nothing(struct reply *a, struct brig_fail *fail)
     return r < 0 ? r : send_part(a, m, fail);
 }
 
+unsigned brig_serve_head_rounds(const struct brig_serve *s, const struct brig_frame *f)
+{
+    uint32_t part_rows = f->top == 0 ? rows_of_part(s->hold->slice.desc.vocab) : UINT32_MAX;
+    uint32_t rounds = 0;
+    for (uint32_t left = f->n_want_rows, n; left > 0; left -= n) {
+        n = left < part_rows ? left : part_rows;
+        rounds += (n + BRIG_HEAD_ROWS - 1) / BRIG_HEAD_ROWS;
+    }
+    return (f->flags & BRIG_FRAME_NORMED) != 0 ? 0 : rounds;
+}
+
 int brig_serve_answer(struct brig_serve *s, struct brig_msg *m, uint64_t arrived_ns, uint64_t pss_bytes,
-                      struct brig_fail *fail)
+                      struct brig_fail *why, struct brig_fail *fail)
 {
     struct brig_serve_run *run = s->run;
     const uint8_t *bytes = brig_msg_data(m);
@@ -160,7 +190,8 @@ int brig_serve_answer(struct brig_serve *s, struct brig_msg *m, uint64_t arrived
                       .h = (const float *)(bytes + run->frame.payload_offset),
                       .arrived_ns = arrived_ns,
                       .pss_bytes = pss_bytes,
-                      .timings = bytes + run->frame.timing_offset};
+                      .timings = bytes + run->frame.timing_offset,
+                      .why = why};
     run->answer = run->frame;
     run->answer.n_ops = 0;
     list_wanted_rows(&run->frame, run->want_rows);

@@ -62,7 +62,9 @@ static void hello(struct brig_serve *s, struct brig_reply *reply)
     reply->slots = h->shape.slots;
     reply->pid = (uint32_t)getpid();
     reply->threads = h->threads;
-    reply->mapped_bytes = brig_weights_mapped_bytes(h->weights);
+    const struct brig_weights_stats w = brig_weights_stats(h->weights);
+    reply->mapped_bytes = w.held_bytes;
+    reply->unlocked_bytes = w.unlocked_bytes;
     memcpy(reply->numeric_class, h->numeric_class, sizeof reply->numeric_class);
     snprintf(reply->kernel, sizeof reply->kernel, "%s", h->kernel->name);
     if (gethostname(reply->host, sizeof reply->host - 1) < 0)
@@ -159,7 +161,7 @@ static void status(struct brig_serve *s, const struct brig_request *req, struct 
     reply->frame_id = atomic_load(&s->frame_id);
     reply->layer = atomic_load(&s->layer);
     reply->working = atomic_load(&s->working);
-    reply->progress = atomic_load(&s->frames);
+    reply->progress = atomic_load(&s->frames) + brig_weights_progress(s->hold->weights);
     if (has_team)
         reply->progress += atomic_load(brig_team_progress(s->hold->team));
 }

@@ -90,8 +90,8 @@ static int compute(struct brig_serve *s, const struct brig_frame *f, struct brig
     if (r < 0 || f->n_rows == 0)
         return r;
     float *rows = (float *)((uint8_t *)brig_msg_data(m) + f->payload_offset);
-    brig_block_run(s->run->block, h->kv, rows, f->runs, f->n_runs, &s->layer);
-    return 0;
+    brig_weights_expect(h->weights, brig_serve_head_rounds(s, f));
+    return brig_block_run(s->run->block, h->kv, rows, f->runs, f->n_runs, &s->layer, fail);
 }
 
 /* The driver learns of a failure by a frame that takes the place of the one that failed. */
@@ -125,23 +125,35 @@ static int send_error(struct brig_serve *s, const struct brig_frame *f, const st
     return brig_serve_send(s, e, m, timing, fail);
 }
 
+void brig_serve_timing(const struct brig_serve *s, uint64_t arrived_ns, uint64_t pss_bytes,
+                       struct brig_stage_timing *ret)
+{
+    const struct brig_weights_stats w = brig_weights_stats(s->hold->weights);
+    *ret = (struct brig_stage_timing){.wait_ns = arrived_ns - s->run->idle_since_ns,
+                                      .compute_ns = brig_clock_ns() - arrived_ns,
+                                      .pss_bytes = pss_bytes,
+                                      .mapped_bytes = w.held_bytes,
+                                      .read_bytes = w.read_bytes - s->run->before.read_bytes,
+                                      .stall_ns = w.stall_ns - s->run->before.stall_ns};
+}
+
 /* Work on a frame of this run; takes m. */
 static int work(struct brig_serve *s, struct brig_msg *m, uint64_t arrived_ns, struct brig_fail *fail)
 {
     struct brig_serve_run *run = s->run;
     struct brig_frame *f = &run->frame;
     struct brig_fail why;
+    struct brig_stage_timing timing;
     int r = compute(s, f, m, &why);
     uint64_t pss = (f->flags & BRIG_FRAME_PSS) != 0 && f->n_rows > 0 ? brig_pss_bytes() : 0;
     if (r == 0 && f->n_rows > 0 && brig_holding_has_head(s->hold)) {
-        r = brig_serve_answer(s, m, arrived_ns, pss, fail);
-        brig_msg_free(m);
-        return r;
+        r = brig_serve_answer(s, m, arrived_ns, pss, &why, fail);
+        if (r <= 0) {
+            brig_msg_free(m);
+            return r;
+        }
     }
-    struct brig_stage_timing timing = {.wait_ns = arrived_ns - run->idle_since_ns,
-                                       .compute_ns = brig_clock_ns() - arrived_ns,
-                                       .pss_bytes = pss,
-                                       .mapped_bytes = brig_weights_mapped_bytes(s->hold->weights)};
+    brig_serve_timing(s, arrived_ns, pss, &timing);
     if (r == 0)
         return brig_serve_send(s, f, m, &timing, fail);
     brig_msg_free(m);
@@ -174,5 +186,7 @@ int brig_serve_message(struct brig_serve *s, struct brig_msg *m, struct brig_fai
     atomic_store(&s->working, false);
     atomic_fetch_add(&s->frames, 1);
     run->idle_since_ns = brig_clock_ns();
+    if (rows)
+        run->before = brig_weights_stats(s->hold->weights);
     return r < 0 ? r : rows;
 }

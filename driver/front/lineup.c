@@ -47,6 +47,7 @@ static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
 {
     const char *flag = s->shards_given                ? "--shards"
                        : s->threads_given             ? "--threads"
+                       : s->residency_given           ? "--residency"
                        : s->ram.kind != BRIG_RAM_NONE ? "--ram"
                                                       : NULL;
     if (s->chain == NULL)
@@ -79,6 +80,15 @@ static int open_tokenizer(struct brig_lineup *l, struct brig_fail *fail)
     return r < 0 ? brig_fail_prefix(fail, "%s", l->model->path) : 0;
 }
 
+/* The kernel holds us to the budget where it may: the program is executed anew here, once. */
+static int enclose(struct brig_lineup *l, struct brig_fail *fail)
+{
+    int r = brig_enclose(&l->enclosure, l->plan.budget_bytes, l->settings->argv, fail);
+    if (r == 0 && l->enclosure.note[0] != '\0' && !l->settings->quiet)
+        fprintf(stderr, "brigade: %s\n", l->enclosure.note);
+    return r;
+}
+
 /* A budget that cannot work is refused before anything is read or started. */
 static int make_plan(struct brig_lineup *l, const struct brig_budget_need *need, struct brig_fail *fail)
 {
@@ -88,7 +98,7 @@ static int make_plan(struct brig_lineup *l, const struct brig_budget_need *need,
     if (r == 0)
         r = brig_budget_plan(&l->plan, l->settings, l->model, need, fail);
     l->planned = r == 0;
-    return r;
+    return r < 0 ? r : enclose(l, fail);
 }
 
 int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool with_tokenizer,
@@ -141,6 +151,19 @@ static int check_single_layers(struct brig_lineup *l, struct brig_fail *fail)
     return 0;
 }
 
+/* Once for all shards: they go on, and their memory may be swapped. */
+static void say_unlocked(const struct brig_lineup *l)
+{
+    struct brig_line_stats stats;
+    uint64_t bytes = 0;
+    brig_line_stats(l->line, &stats);
+    for (unsigned i = 0; i < stats.n_stages; i++)
+        bytes += stats.stages[i].unlocked_bytes;
+    if (bytes > 0 && !l->settings->quiet)
+        fprintf(stderr, "brigade: %.1f MB of weights are in memory, not locked there (see ulimit -l)\n",
+                (double)bytes / 1e6);
+}
+
 static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
@@ -153,6 +176,7 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
                                   .mode = s->mode,
                                   .keep = (unsigned)s->keep,
                                   .threads = (unsigned)s->threads,
+                                  .residency = s->residency,
                                   .link = s->link,
                                   .hold = s->hold,
                                   .exact = s->exact,
@@ -175,6 +199,7 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     if (l->planned) {
         line.n_shards = l->plan.n_shards;
         line.plan = &l->plan;
+        line.enclosure = &l->enclosure;
     }
     if (r == 0 && s->trace != NULL) {
         r = brig_trace_open(&l->trace, s->trace, fail);
@@ -184,6 +209,8 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     line.trace = l->trace;
     if (r == 0)
         r = brig_line_open(&l->line, &line, fail);
+    if (r == 0)
+        say_unlocked(l);
     session.line = l->line;
     if (r == 0 && need->star)
         r = check_single_layers(l, fail);
@@ -231,6 +258,7 @@ int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail)
     struct brig_fail trace_fail;
     brig_session_free(l->session);
     brig_line_close(l->line);
+    brig_enclosure_leave(&l->enclosure);
     int t = brig_trace_close(l->trace, &trace_fail);
     brig_tokenizer_free(l->tokenizer);
     brig_embed_close(l->embed);

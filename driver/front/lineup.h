@@ -22,6 +22,7 @@ struct brig_lineup {
     uint32_t ctx;
     struct brig_plan plan; /* with --ram */
     bool planned;
+    struct brig_enclosure enclosure; /* way NULL: none */
 };
 
 /* Model and token table; the tokenizer too when wanted (a model without one then fails). Checks the flags

@@ -129,6 +129,17 @@ static int take_mode(struct brig_settings *s, const struct brig_option *o, const
     return s->mode != NULL ? 0 : wrong(fail, "no such mode; `brigade list modes` has them");
 }
 
+static int take_residency(struct brig_settings *s, const struct brig_option *o, const char *value,
+                          struct brig_fail *fail)
+{
+    (void)o;
+    s->residency_given = true;
+    s->residency = brig_residency_by_name(value);
+    if (s->residency != NULL || strcmp(value, "auto") == 0)
+        return 0;
+    return wrong(fail, "no such residency; `brigade list residencies` has them, auto chooses");
+}
+
 static int take_link(struct brig_settings *s, const struct brig_option *o, const char *value,
                      struct brig_fail *fail)
 {

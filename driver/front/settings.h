@@ -15,6 +15,7 @@
 #define BRIG_SETTINGS_MAX_STOPS 64u
 
 struct brig_settings {
+    char *const *argv;   /* of the program, for executing it anew; borrowed */
     const char *operand; /* MODEL, KIND or VERB; NULL when not given */
     const char *second;  /* OUT of pack */
     bool help;
@@ -34,17 +35,18 @@ struct brig_settings {
     /* the line */
     uint64_t shards; /* BRIG_SHARDS_ALL: one for each cell */
     const struct brig_mode *mode;
-    uint64_t keep;                /* of the mode that picks; 0: its own choice */
-    bool hold;                    /* of the CPUs, during a pass */
-    const struct brig_link *link; /* NULL: as is best for the mode */
-    uint64_t threads;             /* 0: the shard's own default */
+    uint64_t keep;                          /* of the mode that picks; 0: its own choice */
+    bool hold;                              /* of the CPUs, during a pass */
+    const struct brig_residency *residency; /* NULL: auto */
+    const struct brig_link *link;           /* NULL: as is best for the mode */
+    uint64_t threads;                       /* 0: the shard's own default */
     enum brig_kv_id kv;
     bool exact;
     struct brig_ram ram; /* for all processes together */
     const char *chain;
     bool insecure;
     uint32_t timeout_ms;
-    bool shards_given, mode_given, threads_given, kv_given;
+    bool shards_given, mode_given, threads_given, kv_given, residency_given;
     /* what is written */
     const char *stats, *trace, *out;
     bool json, quiet;

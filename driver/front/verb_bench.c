@@ -202,6 +202,7 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
                                 .embed = l->embed,
                                 .keep = (unsigned)s->keep,
                                 .threads = (unsigned)s->threads,
+                                .residency = s->residency,
                                 .link = s->link,
                                 .hold = s->hold,
                                 .exact = s->exact,

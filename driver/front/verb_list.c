@@ -32,6 +32,7 @@ ROW_OF(kv_type, brig_kv_type, brig_kv_type_at)
 ROW_OF(link_row, brig_link, brig_link_at)
 ROW_OF(mode, brig_mode, brig_mode_at)
 ROW_OF(place, brig_place, brig_place_at)
+ROW_OF(residency, brig_residency, brig_residency_at)
 ROW_OF(way, brig_way, brig_way_at)
 ROW_OF(verb, brig_verb, brig_verb_at)
 
@@ -55,6 +56,7 @@ static const struct kind {
     {"formats", "format", "file formats of checkpoints", format},
     {"links", "link", "ways that frames travel", link_row},
     {"modes", "mode", "which shard processes live between tokens", mode},
+    {"residencies", "residency", "how weights are in the memory of a shard", residency},
     {"places", "place", "where shard processes are started", place},
     {"readers", "reader", "ways to read weights from the disk, the first that works is taken",
      brig_reader_at},

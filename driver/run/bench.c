@@ -33,6 +33,7 @@ static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c
                                         .keep = keep_of(o, c),
                                         .n_shards = c.n_shards,
                                         .threads = o->threads,
+                                        .residency = o->residency,
                                         .link = o->link,
                                         .hold = o->hold,
                                         .exact = o->exact,

@@ -16,7 +16,8 @@ struct brig_bench_opts {
     unsigned keep; /* of modes that pick: how many shards live, at most all; 0: half of them */
     unsigned threads;
     bool hold;
-    const struct brig_link *link; /* NULL: as is best for the mode */
+    const struct brig_residency *residency; /* NULL: mapped */
+    const struct brig_link *link;           /* NULL: as is best for the mode */
     enum brig_kv_id kv;
     bool exact;
     uint32_t timeout_ms;

@@ -143,12 +143,14 @@ static int launch(struct brig_line *l, struct brig_fail *fail)
                                       .threads = o->threads,
                                       .exact = o->exact,
                                       .kv = o->kv,
+                                      .residency = o->residency,
                                       .link = o->link,
                                       .mode = o->mode,
                                       .keep = o->keep,
                                       .ctx = o->ctx,
                                       .slots = o->slots,
                                       .plan = o->plan,
+                                      .enclosure = o->enclosure,
                                       .timeout_ms = o->timeout_ms};
     int r = brig_launcher_open(&l->launcher, &launch, fail);
     if (r == 0)

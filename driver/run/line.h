@@ -30,6 +30,7 @@ struct brig_line_opts {
     unsigned threads;
     enum brig_kv_id kv;
     bool exact;
+    const struct brig_residency *residency; /* how weights are held; NULL: mapped */
     const struct brig_link *link; /* how frames travel on this machine; NULL: as is best for the mode */
     bool hold;                    /* keep the CPUs awake during a pass, where this user may */
     uint32_t ctx, slots;
@@ -41,9 +42,10 @@ struct brig_line_opts {
     /* Ask each stage for its PSS: in each frame where processes do not live longer, else in the first and
      * each BRIG_LINE_PSS_EVERY-th. */
     bool pss;
-    const struct brig_plan *plan;        /* how the launched shards hold their weights; NULL: mapped */
-    struct brig_trace *trace;            /* or NULL */
-    const volatile sig_atomic_t *cancel; /* nonzero: give up soon with -BRIG_ECANCELLED; or NULL */
+    const struct brig_enclosure *enclosure; /* that this process is in; NULL: none */
+    const struct brig_plan *plan;           /* how the launched shards hold their weights; NULL: mapped */
+    struct brig_trace *trace;               /* or NULL */
+    const volatile sig_atomic_t *cancel;    /* nonzero: give up soon with -BRIG_ECANCELLED; or NULL */
 };
 
 struct brig_stage_stats {
@@ -56,8 +58,10 @@ struct brig_stage_stats {
     uint64_t start_ns;            /* spawn to ready, last start; 0 when attached to */
     uint64_t compute_ns, wait_ns; /* sums over frames with rows */
     uint64_t mapped_bytes, pss_peak_bytes;
-    bool lives;        /* its process, until the end of the run */
-    uint64_t kv_bytes; /* memory that its cache takes now; 0 when attached to: not known */
+    uint64_t unlocked_bytes;       /* weights that should be locked in memory and may not be */
+    uint64_t read_bytes, stall_ns; /* sums: weights read from the disk, waiting for them */
+    bool lives;                    /* its process, until the end of the run */
+    uint64_t kv_bytes;             /* memory that its cache takes now; 0 when attached to: not known */
 };
 
 struct brig_line_stats {

@@ -139,6 +139,9 @@ static void trace_pass(struct brig_line *l, struct brig_msg *m, uint64_t hop_ns)
         at += hop_ns;
         brig_trace_event(l->opts.trace, i + 1, "work", at, t.compute_ns, l->now->frame.frame_id,
                          l->now->frame.n_rows);
+        if (t.stall_ns > 0) /* in sum, wherever in its work the waits were */
+            brig_trace_event(l->opts.trace, i + 1, "wait for the disk", at, t.stall_ns,
+                             l->now->frame.frame_id, l->now->frame.n_rows);
         at += t.compute_ns;
     }
 }
@@ -176,6 +179,8 @@ void brig_line_account(struct brig_line *l, struct brig_msg *m, uint64_t end_ns)
         s->compute_ns += t.compute_ns;
         s->wait_ns += t.wait_ns;
         s->mapped_bytes = t.mapped_bytes;
+        s->read_bytes += t.read_bytes;
+        s->stall_ns += t.stall_ns;
         s->pss_peak_bytes = t.pss_bytes > s->pss_peak_bytes ? t.pss_bytes : s->pss_peak_bytes;
         l->pss_now[i] = t.pss_bytes;
         work += t.compute_ns;

@@ -90,6 +90,7 @@ static void note_hello(struct brig_stage_stats *s, const struct brig_reply *h, u
     s->head = brig_cells_has_head(s->cells, n_layers);
     s->pid = h->pid;
     s->threads = h->threads;
+    s->unlocked_bytes = h->unlocked_bytes;
     memcpy(s->host, h->host, sizeof s->host);
     memcpy(s->kernel, h->kernel, sizeof s->kernel);
 }

@@ -70,6 +70,8 @@ static json_t *stage_json(unsigned i, const struct brig_stage_stats *s, uint32_t
     json_object_set_new(o, "wait_s", json_real(seconds(s->wait_ns)));
     json_object_set_new(o, "mapped_bytes", json_integer((json_int_t)s->mapped_bytes));
     json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)s->pss_peak_bytes));
+    json_object_set_new(o, "read_bytes", json_integer((json_int_t)s->read_bytes));
+    json_object_set_new(o, "stall_s", json_real(seconds(s->stall_ns)));
     json_object_set_new(o, "lives", json_boolean(s->lives));
     json_object_set_new(o, "kv_bytes", bytes_or_null(s->kv_bytes));
     return o;

@@ -101,6 +101,17 @@ int brig_slice_build(struct brig_slice *ret, const struct brig_model *m, struct 
     return 0;
 }
 
+void brig_slice_hold(struct brig_slice *s, enum brig_hold hold)
+{
+    for (unsigned i = 0; i < s->n_tensors; i++) {
+        struct brig_slice_tensor *t = &s->tensors[i];
+        bool expert = t->role >= BRIG_ROLE_EXPERT_FIRST && t->role < BRIG_ROLE_LAYER_COUNT;
+        t->hold = hold;
+        if (hold == BRIG_HOLD_STREAM && (expert || brig_role_is_vector(t->role)))
+            t->hold = expert ? BRIG_HOLD_MAP : BRIG_HOLD_LOCK;
+    }
+}
+
 void brig_slice_release(struct brig_slice *s)
 {
     brig_free(s->file_bytes);

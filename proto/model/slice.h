@@ -12,6 +12,7 @@
 
 #include "proto/base/buf.h"
 #include "proto/model/model.h"
+#include "proto/model/residency.h"
 
 struct brig_cells {
     uint32_t first, last; /* [first, last), cell n_layers is the head */
@@ -25,7 +26,22 @@ struct brig_slice_tensor {
     uint32_t file;
     uint64_t offset, bytes;  /* bytes = rows * row bytes of the type */
     struct brig_sides sides; /* as the model's tensor has them */
+    enum brig_hold hold; /* STREAM for matrices only; what lies beside a streamed one is held as by LOCK */
 };
+
+#define BRIG_READER_NAME_MAX 16u /* with NUL */
+
+/* How a shard reads what is not mapped, and with how much memory. Zeros: the shard's own choice. */
+struct brig_stream_set {
+    char reader[BRIG_READER_NAME_MAX]; /* a row of `brigade list readers`, "": the best that works */
+    bool buffered;                     /* through the page cache, which is emptied behind it; else O_DIRECT */
+    uint32_t request_bytes, depth;     /* of one request, a multiple of 4096; requests under way at once */
+    uint64_t ring_bytes;               /* buffers of what is streamed */
+    uint64_t expert_cache_bytes;       /* memory for streamed experts, apart from the ring */
+};
+#define BRIG_STREAM_MAX_REQUEST ((uint32_t)64 << 20)
+#define BRIG_STREAM_MAX_DEPTH   64u
+#define BRIG_STREAM_MAX_MEMORY  ((uint64_t)1 << 46)
 
 struct brig_slice {
     struct brig_desc desc;
@@ -35,6 +51,7 @@ struct brig_slice {
     uint64_t *file_bytes; /* [n_files] size of each file when described: checked when it is mapped */
     unsigned n_tensors;
     struct brig_slice_tensor *tensors;
+    struct brig_stream_set stream;
 };
 
 struct brig_range {
@@ -64,10 +81,14 @@ uint64_t brig_slice_cells_bytes(const struct brig_model *m, struct brig_cells ce
  * average. */
 uint64_t brig_slice_token_bytes(const struct brig_model *m, struct brig_cells cells);
 
-/* Describe a range of cells of an open model. Nothing in it points into the model. Release frees. */
+/* Describe a range of cells of an open model, all of it mapped. Nothing in it points into the model. Release
+ * frees. */
 int brig_slice_build(struct brig_slice *ret, const struct brig_model *m, struct brig_cells cells,
                      struct brig_fail *fail);
 void brig_slice_release(struct brig_slice *s);
+
+/* Hold all tensors so. STREAM: matrices are streamed, vectors locked, experts mapped. */
+void brig_slice_hold(struct brig_slice *s, enum brig_hold hold);
 
 /* NULL when the slice has none. */
 const struct brig_slice_tensor *brig_slice_tensor_of(const struct brig_slice *s, enum brig_role role,
@@ -79,9 +100,9 @@ const struct brig_slice_tensor *brig_slice_tensor_of(const struct brig_slice *s,
 int brig_slice_encode(const struct brig_slice *s, struct brig_buf *out);
 int brig_slice_decode(struct brig_slice *ret, const void *bytes, size_t n, struct brig_fail *fail);
 
-/* The byte ranges of the slice, widened to whole pages (page: a power of two; a range's end may pass the end
- * of the file by less than a page), sorted by (file, offset), touching or overlapping ones joined.
- * *ret_ranges is from brig_alloc, the caller frees. */
+/* The byte ranges of the slice's tensors that are mapped, widened to whole pages (page: a power of two; a
+ * range's end may pass the end of the file by less than a page), sorted by (file, offset), touching or
+ * overlapping ones joined. *ret_ranges is from brig_alloc, the caller frees. */
 int brig_slice_ranges(const struct brig_slice *s, uint64_t page, struct brig_range **ret_ranges,
                       unsigned *ret_n);
 

@@ -1,4 +1,4 @@
-/* The byte ranges of a slice, by whole pages. */
+/* The byte ranges that a slice maps, by whole pages. */
 #include "proto/model/slice.h"
 
 #include <stdlib.h>
@@ -58,7 +58,8 @@ int brig_slice_ranges(const struct brig_slice *s, uint64_t page, struct brig_ran
     if (ranges == NULL)
         return -BRIG_ENOMEM;
     for (unsigned i = 0; i < s->n_tensors; i++)
-        n += tensor_ranges(&s->tensors[i], page, ranges + n);
+        if (s->tensors[i].hold == BRIG_HOLD_MAP)
+            n += tensor_ranges(&s->tensors[i], page, ranges + n);
     qsort(ranges, n, sizeof *ranges, order);
     *ret_ranges = ranges;
     *ret_n = join(ranges, n);

@@ -3,7 +3,8 @@
  *
  *   ["brigade-slice", version, identity (32 bytes),
  *    description (desc_wire.c), [first cell, last cell], [bytes of file 0, ...],
- *    [[role, layer, expert, type (ggml's number), rows, cols, file, offset, bytes, sides], ...]]
+ *    [[role, layer, expert, type (ggml's number), rows, cols, file, offset, bytes, hold, sides], ...],
+ *    [reader, buffered (0, 1), bytes of a request, depth, bytes of the ring, bytes of the expert cache]]
  *
  * where sides is [] or, for a packed type,
  *
@@ -26,9 +27,10 @@
 #include "proto/model/private.h"
 
 #define MAGIC          "brigade-slice"
-#define VERSION        4u
-#define N_PARTS        7u
-#define N_TENSOR       9u /* numbers before the sides */
+#define VERSION        5u
+#define N_PARTS        8u
+#define N_TENSOR       10u /* numbers before the sides */
+#define N_STREAM       6u
 #define N_SIDES        (3u + 3u * BRIG_SIDE_COUNT)
 #define MAX_FILE_BYTES ((uint64_t)1 << 62) /* so that ends and rounding up never overflow */
 
@@ -65,12 +67,24 @@ static int pack_sides(msgpack_packer *p, const struct brig_sides *s)
 
 static int pack_tensor(msgpack_packer *p, const struct brig_slice_tensor *t)
 {
-    const uint64_t values[N_TENSOR] = {(uint64_t)t->role, t->layer, t->expert, t->type->gguf_id, t->rows,
-                                       t->cols,           t->file,  t->offset, t->bytes};
+    const uint64_t values[N_TENSOR] = {(uint64_t)t->role, t->layer,         t->expert, t->type->gguf_id,
+                                       t->rows,           t->cols,          t->file,   t->offset,
+                                       t->bytes,          (uint64_t)t->hold};
     int r = msgpack_pack_array(p, N_TENSOR + 1);
     for (unsigned i = 0; i < N_TENSOR && r == 0; i++)
         r = msgpack_pack_uint64(p, values[i]);
     return r != 0 ? r : pack_sides(p, &t->sides);
+}
+
+static int pack_stream(msgpack_packer *p, const struct brig_stream_set *s)
+{
+    const uint64_t values[N_STREAM - 1] = {s->buffered, s->request_bytes, s->depth, s->ring_bytes,
+                                           s->expert_cache_bytes};
+    int r = msgpack_pack_array(p, N_STREAM);
+    r = r != 0 ? r : pack_text(p, s->reader);
+    for (unsigned i = 0; i < N_STREAM - 1 && r == 0; i++)
+        r = msgpack_pack_uint64(p, values[i]);
+    return r;
 }
 
 int brig_slice_encode(const struct brig_slice *s, struct brig_buf *out)
@@ -93,6 +107,7 @@ int brig_slice_encode(const struct brig_slice *s, struct brig_buf *out)
     r = r != 0 ? r : msgpack_pack_array(p, s->n_tensors);
     for (unsigned i = 0; i < s->n_tensors && r == 0; i++)
         r = pack_tensor(p, &s->tensors[i]);
+    r = r != 0 ? r : pack_stream(p, &s->stream);
     if (r != 0)
         out->len = before;
     return r;
@@ -209,16 +224,23 @@ static bool decode_sides(struct brig_unpack *u, struct brig_sides *s)
     return true;
 }
 
+/* A vector is not worth a place in a ring, and is converted once. */
+static bool may_hold(enum brig_role role, uint32_t hold)
+{
+    return hold < BRIG_HOLD_COUNT && (hold != BRIG_HOLD_STREAM || !brig_role_is_vector(role));
+}
+
 static int decode_tensor(struct brig_unpack *u, struct brig_slice_tensor *t, struct brig_fail *fail)
 {
-    uint32_t n, role, type;
+    uint32_t n, role, type, hold;
     if (!brig_unpack_array(u, &n) || n != N_TENSOR + 1 || !brig_unpack_u32(u, &role) ||
         !brig_unpack_u32(u, &t->layer) || !brig_unpack_u32(u, &t->expert) || !brig_unpack_u32(u, &type) ||
         !brig_unpack_u64(u, &t->rows) || !brig_unpack_u64(u, &t->cols) || !brig_unpack_u32(u, &t->file) ||
-        !brig_unpack_u64(u, &t->offset) || !brig_unpack_u64(u, &t->bytes) || !decode_sides(u, &t->sides) ||
-        role >= BRIG_ROLE_COUNT)
+        !brig_unpack_u64(u, &t->offset) || !brig_unpack_u64(u, &t->bytes) || !brig_unpack_u32(u, &hold) ||
+        !decode_sides(u, &t->sides) || role >= BRIG_ROLE_COUNT || !may_hold((enum brig_role)role, hold))
         return malformed(fail, "a tensor is malformed");
     t->role = (enum brig_role)role;
+    t->hold = (enum brig_hold)hold;
     t->type = brig_type_by_gguf(type);
     if (t->type == NULL)
         return brig_fail_set(fail, BRIG_EUNSUPPORTED,
@@ -252,6 +274,26 @@ static int decode_tensors(struct brig_unpack *u, struct brig_slice *s, struct br
     return brig_slice_settle(&s->desc, s->cells, &p) ? malformed(fail, "a tensor is missing") : 0;
 }
 
+static int decode_stream(struct brig_unpack *u, struct brig_stream_set *s, struct brig_fail *fail)
+{
+    uint32_t n, buffered;
+    const char *reader;
+    size_t length;
+    if (!brig_unpack_array(u, &n) || n != N_STREAM || !brig_unpack_str(u, &reader, &length) ||
+        !brig_unpack_u32(u, &buffered) || !brig_unpack_u32(u, &s->request_bytes) ||
+        !brig_unpack_u32(u, &s->depth) || !brig_unpack_u64(u, &s->ring_bytes) ||
+        !brig_unpack_u64(u, &s->expert_cache_bytes))
+        return malformed(fail, "how to stream is malformed");
+    if (length >= sizeof s->reader || memchr(reader, '\0', length) != NULL || buffered > 1 ||
+        s->request_bytes > BRIG_STREAM_MAX_REQUEST || s->request_bytes % 4096 != 0 ||
+        s->depth > BRIG_STREAM_MAX_DEPTH || s->ring_bytes > BRIG_STREAM_MAX_MEMORY ||
+        s->expert_cache_bytes > BRIG_STREAM_MAX_MEMORY)
+        return malformed(fail, "how to stream is not possible");
+    memcpy(s->reader, reader, length);
+    s->buffered = buffered == 1;
+    return 0;
+}
+
 int brig_slice_decode(struct brig_slice *ret, const void *bytes, size_t n, struct brig_fail *fail)
 {
     struct brig_unpack u = brig_unpack_of(bytes, n);
@@ -259,7 +301,8 @@ int brig_slice_decode(struct brig_slice *ret, const void *bytes, size_t n, struc
     int r;
     if ((r = decode_start(&u, s.identity, fail)) == 0 && (r = decode_desc(&u, &s.desc, fail)) == 0 &&
         (r = decode_cells(&u, &s, fail)) == 0 && (r = decode_files(&u, &s, fail)) == 0 &&
-        (r = decode_tensors(&u, &s, fail)) == 0 && !brig_unpack_done(&u))
+        (r = decode_tensors(&u, &s, fail)) == 0 && (r = decode_stream(&u, &s.stream, fail)) == 0 &&
+        !brig_unpack_done(&u))
         r = malformed(fail, "more bytes than it needs");
     if (r < 0) {
         brig_slice_release(&s);

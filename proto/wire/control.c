@@ -118,6 +118,7 @@ static void put_hello(struct writer *w, const struct brig_reply *r)
     put_u64(w, r->pid);
     put_u64(w, r->threads);
     put_u64(w, r->mapped_bytes);
+    put_u64(w, r->unlocked_bytes);
     put_u64(w, r->state);
 }
 
@@ -275,6 +276,7 @@ static void get_hello(struct brig_unpack *u, struct brig_reply *r)
     brig_unpack_u32(u, &r->pid);
     brig_unpack_u32(u, &r->threads);
     brig_unpack_u64(u, &r->mapped_bytes);
+    brig_unpack_u64(u, &r->unlocked_bytes);
     get_state(u, &r->state);
 }
 

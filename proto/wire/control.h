@@ -55,7 +55,8 @@ struct brig_reply {
     char kernel[BRIG_CLASS_MAX];        /* "scalar", "avx512": for people, no part of the class */
     char host[BRIG_HOST_MAX];
     uint32_t pid, threads;
-    uint64_t mapped_bytes;
+    uint64_t mapped_bytes;   /* memory for weights */
+    uint64_t unlocked_bytes; /* of it, what should be locked there and may not be */
     /* ATTACH: */
     char data_url[BRIG_URL_MAX]; /* where this shard listens for frames of this run */
     /* HELLO and STATUS: */

@@ -278,6 +278,8 @@ void brig_frame_put_timing(const struct brig_frame *f, void *msg, uint32_t stage
     put_le64(p + 8, t->compute_ns);
     put_le64(p + 16, t->pss_bytes);
     put_le64(p + 24, t->mapped_bytes);
+    put_le64(p + 32, t->read_bytes);
+    put_le64(p + 40, t->stall_ns);
 }
 
 void brig_frame_get_timing(const struct brig_frame *f, const void *msg, uint32_t stage,
@@ -288,6 +290,8 @@ void brig_frame_get_timing(const struct brig_frame *f, const void *msg, uint32_t
     t->compute_ns = get_le64(p + 8);
     t->pss_bytes = get_le64(p + 16);
     t->mapped_bytes = get_le64(p + 24);
+    t->read_bytes = get_le64(p + 32);
+    t->stall_ns = get_le64(p + 40);
 }
 
 static uint64_t at_most(uint64_t a, uint64_t b)

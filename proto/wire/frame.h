@@ -15,7 +15,7 @@
 
 #include "proto/base/err.h"
 
-#define BRIG_PROTO_VERSION 2u
+#define BRIG_PROTO_VERSION 3u
 
 #define BRIG_FRAME_MAX_RUNS   256u
 #define BRIG_FRAME_MAX_WANTS  256u
@@ -72,14 +72,17 @@ struct brig_cache_op {
     uint32_t slot, arg;
 };
 
-/* What a stage says of itself, 32 bytes on the wire, little-endian u64 each. */
+/* What a stage says of itself, 48 bytes on the wire, little-endian u64 each. */
 struct brig_stage_timing {
     uint64_t wait_ns;      /* from the end of its previous frame (or its attach) to the arrival of this one */
     uint64_t compute_ns;   /* from arrival to just before sending on */
     uint64_t pss_bytes;    /* with BRIG_FRAME_PSS, else 0 */
-    uint64_t mapped_bytes; /* weights mapped by this stage */
+    uint64_t mapped_bytes; /* memory for weights: mapped, locked, buffers that they are streamed through */
+    uint64_t read_bytes;   /* of weights, read from the disk since its previous frame with rows; not what is
+                              mapped */
+    uint64_t stall_ns;     /* of compute_ns: waiting for those */
 };
-#define BRIG_STAGE_TIMING_BYTES 32u
+#define BRIG_STAGE_TIMING_BYTES 48u
 
 struct brig_frame {
     uint64_t run_id;   /* the driver's session: frames of another are dropped */

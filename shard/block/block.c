@@ -143,7 +143,7 @@ static struct brig_branch mlp_branch(const struct brig_layer *l)
     return (struct brig_branch){.bias = l->down_bias, .norm = l->ffn_post};
 }
 
-static void run_mlp(struct brig_block *b, const struct brig_layer *l)
+static int run_mlp(struct brig_block *b, const struct brig_layer *l, struct brig_fail *fail)
 {
     const struct brig_product up_gate[] = {{&l->up, b->up}, {&l->gate, b->gate}};
     const struct brig_product down[] = {{&l->down, b->y}};
@@ -152,35 +152,39 @@ static void run_mlp(struct brig_block *b, const struct brig_layer *l)
                                        .gate_bias = l->gate_bias,
                                        .up_bias = l->up_bias,
                                        .quantize = !b->setup.exact && l->down.type->group != 0};
-    brig_products(b, up_gate, b->desc->mlp == BRIG_MLP_GELU ? 1 : 2, &b->norm, b->n_rows);
+    int r = brig_products(b, up_gate, b->desc->mlp == BRIG_MLP_GELU ? 1 : 2, &b->norm, b->n_rows, fail);
+    if (r < 0)
+        return r;
     brig_rows_gate(b, &gating);
-    brig_products(b, down, 1, &b->wide, b->n_rows);
+    return brig_products(b, down, 1, &b->wide, b->n_rows, fail);
 }
 
 /* before: the branch of the layer before, whose addition joins the norm of this one; NULL for the first. */
-static void run_layer(struct brig_block *b, uint32_t layer, const struct brig_branch *before)
+static int run_layer(struct brig_block *b, uint32_t layer, const struct brig_branch *before,
+                     struct brig_fail *fail)
 {
     const struct brig_layer *l = &b->layers[layer - b->first_layer];
     const struct brig_product qkv[] = {{&l->q, b->q}, {&l->k, b->k}, {&l->v, b->v}};
     const struct brig_product out[] = {{&l->out, b->y}};
     const struct brig_branch attention = attention_branch(l);
     brig_rows_norm(b, before, l->attn_norm);
-    brig_products(b, qkv, 3, &b->norm, b->n_rows);
+    int r = brig_products(b, qkv, 3, &b->norm, b->n_rows, fail);
+    if (r < 0)
+        return r;
     brig_rope_store(b, layer);
     brig_attention(b, layer, &l->out);
-    brig_products(b, out, 1, &b->wide, b->n_rows);
+    r = brig_products(b, out, 1, &b->wide, b->n_rows, fail);
+    if (r < 0)
+        return r;
     brig_rows_norm(b, &attention, l->ffn_norm);
-    if (l->router.type != NULL)
-        brig_experts(b, layer);
-    else
-        run_mlp(b, l);
+    return l->router.type != NULL ? brig_experts(b, layer, fail) : run_mlp(b, l, fail);
 }
 
-void brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const struct brig_run *runs,
-                    unsigned n_runs, atomic_uint *layer_now)
+int brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const struct brig_run *runs,
+                   unsigned n_runs, atomic_uint *layer_now, struct brig_fail *fail)
 {
     if (b->n_layers == 0)
-        return;
+        return 0;
     b->kv = kv;
     b->h = h;
     b->n_rows = 0;
@@ -190,11 +194,15 @@ void brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const st
             b->row_pos[b->n_rows++] = runs[i].pos + k;
         }
     brig_rope_angles(b);
+    brig_weights_begin(b->setup.weights, BRIG_PART_LAYERS);
     struct brig_branch branch = {0};
     for (uint32_t i = 0; i < b->n_layers; i++) {
         atomic_store(layer_now, b->first_layer + i);
-        run_layer(b, b->first_layer + i, i > 0 ? &branch : NULL);
+        int r = run_layer(b, b->first_layer + i, i > 0 ? &branch : NULL, fail);
+        if (r < 0)
+            return r;
         branch = mlp_branch(&b->layers[i]);
     }
     brig_rows_norm(b, &branch, (struct brig_norm_of){NULL, NULL});
+    return 0;
 }

@@ -17,7 +17,7 @@ struct brig_block;
 
 struct brig_block_setup {
     const struct brig_slice *slice; /* all borrowed, living longer than the block */
-    const struct brig_weights *weights;
+    struct brig_weights *weights;
     const struct brig_kernel *kernel;
     struct brig_team *team;
     bool exact;        /* activations stay f32 */
@@ -29,9 +29,10 @@ int brig_block_new(struct brig_block **ret, const struct brig_block_setup *setup
 void brig_block_free(struct brig_block *b); /* NULL allowed */
 
 /* Run the slice's layers over h [n_rows, hidden] f32 in place; runs state each row's slot and position. The
- * cache has been reserved. *layer_now is set to the layer being computed, for the control thread. */
-void brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const struct brig_run *runs,
-                    unsigned n_runs, atomic_uint *layer_now);
+ * cache has been reserved. *layer_now is set to the layer being computed, for the control thread. Fails when
+ * weights cannot be had; h is then half done. */
+int brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const struct brig_run *runs,
+                   unsigned n_runs, atomic_uint *layer_now, struct brig_fail *fail);
 
 /* ---- head ---- */
 
@@ -41,10 +42,10 @@ struct brig_candidate {
 };
 
 /* Final norm and output product of n_want rows of h (row numbers in want_rows) into logits [n_want, vocab].
- * At most BRIG_HEAD_ROWS rows at a time. */
+ * At most BRIG_HEAD_ROWS rows at a time. Fails when weights cannot be had, as brig_head_best does. */
 #define BRIG_HEAD_ROWS 16u
-void brig_head_logits(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
-                      float *logits);
+int brig_head_logits(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
+                     float *logits, struct brig_fail *fail);
 /* Only the norm, into out [n_want, hidden]; otherwise the same. */
 void brig_head_normed(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
                       float *out);
@@ -56,7 +57,7 @@ struct brig_head_answer {
     const struct brig_candidate *best; /* [n] */
 };
 /* Of n_want rows as above, picked while the product is made; 1 <= top <= BRIG_FRAME_MAX_TOP. out [n_want]. */
-void brig_head_best(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
-                    uint32_t top, struct brig_head_answer *out);
+int brig_head_best(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
+                   uint32_t top, struct brig_head_answer *out, struct brig_fail *fail);
 
 #endif

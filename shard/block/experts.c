@@ -115,22 +115,74 @@ static void gather_piece(void *ctx, unsigned thread, uint32_t seat)
 
 /* ---- products ---- */
 
-/* Of all experts that have rows: the matrix of a role times x, row `first seat` on, or row 0 for all when
- * x is that of one row. y has w.rows columns. Returns the new number of tasks. */
-static unsigned add_tasks(struct brig_block *b, uint32_t layer, enum brig_role role,
+/* Some of the experts that have rows, ascending: their seats follow one another. */
+struct some {
+    uint32_t layer;
+    const uint32_t *experts;
+    uint32_t n;
+};
+
+/* Of these experts: the matrix of a role times x, row `first seat` on, or row 0 for all when x is that of one
+ * row. y has w.rows columns. Returns the new number of tasks. */
+static unsigned add_tasks(struct brig_block *b, const struct some *s, enum brig_role role,
                           const struct brig_acts *x, bool shared, float *y, unsigned n)
 {
     struct brig_routing *r = &b->routing;
-    for (uint32_t e = 0; e < b->desc->n_experts; e++) {
-        uint32_t first = r->first[e], count = r->first[e + 1] - first;
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t e = s->experts[i], first = r->first[e], count = r->first[e + 1] - first;
         struct brig_task *t = &r->tasks[n];
-        if (count == 0 || !brig_weights_expert(b->setup.weights, role, layer, e, &t->w))
+        if (!brig_weights_expert(b->setup.weights, role, s->layer, e, &t->w))
             continue;
         t->x = brig_acts_for(b, &t->w, x, shared ? 0 : first, count);
         t->y = y + (size_t)first * t->w.rows;
+        t->y_stride = t->w.rows;
         n++;
     }
     return n;
+}
+
+/* r->y of all seats of these experts, which are in memory. x: the normed rows; of one row, where it lies. */
+static void run_some(struct brig_block *b, const struct some *s, const struct brig_acts *x, bool one)
+{
+    const struct brig_desc *d = b->desc;
+    struct brig_routing *r = &b->routing;
+    uint32_t first = r->first[s->experts[0]], end = r->first[s->experts[s->n - 1] + 1];
+    const struct brig_gating gating = {.first_row = first,
+                                       .n_rows = end - first,
+                                       .cols = d->expert_ffn,
+                                       .quantize = !b->setup.exact && d->expert_ffn % BRIG_ACT_GROUP == 0};
+    unsigned n = add_tasks(b, s, BRIG_ROLE_EXPERT_GATE, x, one, b->gate, 0);
+    n = add_tasks(b, s, BRIG_ROLE_EXPERT_UP, x, one, b->up, n);
+    brig_tasks_run(b, r->tasks, n);
+    brig_rows_gate(b, &gating);
+    n = add_tasks(b, s, BRIG_ROLE_EXPERT_DOWN, &b->wide, false, r->y, 0);
+    brig_tasks_run(b, r->tasks, n);
+}
+
+static uint32_t list_active(struct brig_block *b)
+{
+    struct brig_routing *r = &b->routing;
+    uint32_t n = 0;
+    for (uint32_t e = 0; e < b->desc->n_experts; e++)
+        if (r->first[e + 1] > r->first[e])
+            r->active[n++] = e;
+    return n;
+}
+
+/* All experts that have rows, as many at a time as there is memory for. */
+static int run_active(struct brig_block *b, uint32_t layer, const struct brig_acts *x, bool one,
+                      struct brig_fail *fail)
+{
+    uint32_t n = list_active(b), got = 0;
+    for (uint32_t i = 0; i < n; i += got) {
+        const uint32_t *list = b->routing.active + i;
+        int r = brig_weights_experts_take(b->setup.weights, layer, list, n - i, &got, fail);
+        if (r < 0)
+            return r;
+        run_some(b, &(struct some){layer, list, got}, x, one);
+        brig_weights_experts_give(b->setup.weights, layer);
+    }
+    return 0;
 }
 
 static void combine_piece(void *ctx, unsigned thread, uint32_t piece)
@@ -148,30 +200,25 @@ static void combine_piece(void *ctx, unsigned thread, uint32_t piece)
         b->setup.kernel->add_scaled(y, r->weight[i], r->y + (size_t)r->seat[i] * hidden + first, n);
 }
 
-void brig_experts(struct brig_block *b, uint32_t layer)
+int brig_experts(struct brig_block *b, uint32_t layer, struct brig_fail *fail)
 {
     const struct brig_desc *d = b->desc;
     const struct brig_layer *l = &b->layers[layer - b->first_layer];
-    struct brig_routing *r = &b->routing;
     struct job j = {b, l, (d->hidden + CHUNK_COLS - 1) / CHUNK_COLS};
-    const struct brig_product router[] = {{&l->router, r->logits}};
-    const struct brig_gating gating = {.n_rows = b->n_rows * d->n_experts_used,
-                                       .cols = d->expert_ffn,
-                                       .quantize = !b->setup.exact && d->expert_ffn % BRIG_ACT_GROUP == 0};
+    const struct brig_product router[] = {{&l->router, b->routing.logits}};
     bool one = b->n_rows == 1; /* all of its experts read it where it lies */
-    const struct brig_acts *x = one ? &b->norm : &r->rows;
-    brig_products(b, router, 1, &b->norm, b->n_rows);
+    int r = brig_products(b, router, 1, &b->norm, b->n_rows, fail);
+    if (r < 0)
+        return r;
     brig_team_run(b->setup.team, b->n_rows, choose_piece, b);
     give_seats(b);
     if (!one)
-        brig_team_run(b->setup.team, gating.n_rows, gather_piece, &j);
-    unsigned n = add_tasks(b, layer, BRIG_ROLE_EXPERT_GATE, x, one, b->gate, 0);
-    n = add_tasks(b, layer, BRIG_ROLE_EXPERT_UP, x, one, b->up, n);
-    brig_tasks_run(b, r->tasks, n);
-    brig_rows_gate(b, &gating);
-    n = add_tasks(b, layer, BRIG_ROLE_EXPERT_DOWN, &b->wide, false, r->y, 0);
-    brig_tasks_run(b, r->tasks, n);
+        brig_team_run(b->setup.team, b->n_rows * d->n_experts_used, gather_piece, &j);
+    r = run_active(b, layer, one ? &b->norm : &b->routing.rows, one, fail);
+    if (r < 0)
+        return r;
     brig_team_run(b->setup.team, b->n_rows * j.chunks, combine_piece, &j);
+    return 0;
 }
 
 /* ---- at the start ---- */

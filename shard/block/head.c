@@ -27,13 +27,14 @@ static void norm_piece(void *ctx, unsigned thread, uint32_t i)
     brig_acts_quantize(b, &b->norm, i, hidden);
 }
 
-void brig_head_logits(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
-                      float *logits)
+int brig_head_logits(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
+                     float *logits, struct brig_fail *fail)
 {
     struct norm_job j = {b, h, want_rows};
     const struct brig_product output[] = {{&b->output, logits}};
     brig_team_run(b->setup.team, n_want, norm_piece, &j);
-    brig_products(b, output, 1, &b->norm, n_want);
+    brig_weights_begin(b->setup.weights, BRIG_PART_HEAD);
+    return brig_products(b, output, 1, &b->norm, n_want, fail);
 }
 
 void brig_head_normed(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
@@ -121,15 +122,25 @@ uint32_t brig_best_sort(struct brig_best *best)
 
 /* ---- product, candidates and log-sum-exp together ---- */
 
+/* Some rows of the table at a time: all of them when they are there. Pieces of work lie between multiples of
+ * piece_rows in the vocabulary, and within those rows. */
 struct top_job {
     struct brig_block *b;
     struct brig_act x;
-    uint32_t top, piece_rows, strip_pieces; /* pieces of a strip; the last strip may have fewer */
+    uint32_t top, piece_rows;
+    struct brig_matrix w; /* rows [first, end) of the table */
+    uint32_t first, end;
 };
 
 static struct brig_best *best_of(const struct brig_block *b, unsigned thread, uint32_t row)
 {
     return &b->best[thread * BRIG_HEAD_ROWS + row];
+}
+
+static uint32_t strip_rows(const struct brig_block *b, uint32_t strip)
+{
+    uint32_t left = b->desc->vocab - strip * BRIG_LSE_BLOCK;
+    return left < BRIG_LSE_BLOCK ? left : BRIG_LSE_BLOCK;
 }
 
 /* Of one row's strip; a strip without anything above minus infinity adds nothing. */
@@ -145,8 +156,7 @@ static float strip_lse(const struct brig_block *b, const float *x, uint32_t n)
 static void end_strip(const struct top_job *j, uint32_t strip)
 {
     struct brig_block *b = j->b;
-    uint32_t vocab = b->desc->vocab, first = strip * BRIG_LSE_BLOCK;
-    uint32_t n = vocab - first < BRIG_LSE_BLOCK ? vocab - first : BRIG_LSE_BLOCK;
+    uint32_t vocab = b->desc->vocab, first = strip * BRIG_LSE_BLOCK, n = strip_rows(b, strip);
     for (uint32_t row = 0; row < j->x.n_rows; row++)
         b->strip_lse[(size_t)row * b->n_strips + strip] =
             strip_lse(b, b->logits + (size_t)row * vocab + first, n);
@@ -156,17 +166,15 @@ static void top_piece(void *ctx, unsigned thread, uint32_t piece)
 {
     const struct top_job *j = ctx;
     struct brig_block *b = j->b;
-    uint32_t vocab = b->desc->vocab, strip = piece / j->strip_pieces;
-    uint32_t begin = strip * BRIG_LSE_BLOCK + piece % j->strip_pieces * j->piece_rows;
-    uint32_t strip_end =
-        vocab - strip * BRIG_LSE_BLOCK < BRIG_LSE_BLOCK ? vocab : (strip + 1) * BRIG_LSE_BLOCK;
-    uint32_t end = strip_end - begin < j->piece_rows ? strip_end : begin + j->piece_rows;
-    b->setup.kernel->matmul(&b->output, begin, end, &j->x, b->logits, vocab);
+    uint32_t vocab = b->desc->vocab, begin = (j->first / j->piece_rows + piece) * j->piece_rows;
+    uint32_t end = j->end - begin < j->piece_rows ? j->end : begin + j->piece_rows;
+    uint32_t strip = begin / BRIG_LSE_BLOCK;
+    begin = begin < j->first ? j->first : begin;
+    b->setup.kernel->matmul(&j->w, begin - j->first, end - j->first, &j->x, b->logits + j->first, vocab);
     for (uint32_t row = 0; row < j->x.n_rows; row++)
         brig_best_scan(best_of(b, thread, row), j->top, b->logits + (size_t)row * vocab + begin, begin,
                        end - begin);
-    uint32_t n = (strip_end - strip * BRIG_LSE_BLOCK + j->piece_rows - 1) / j->piece_rows;
-    if (atomic_fetch_add(&b->strip_done[strip], 1) + 1 == n)
+    if (atomic_fetch_add(&b->strip_done[strip], end - begin) + (end - begin) == strip_rows(b, strip))
         end_strip(j, strip);
 }
 
@@ -202,8 +210,33 @@ static uint32_t rows_of_piece(const struct brig_block *b)
     return rows;
 }
 
-void brig_head_best(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
-                    uint32_t top, struct brig_head_answer *out)
+static void begin_best(struct brig_block *b, uint32_t n_want)
+{
+    for (unsigned t = 0; t < b->n_threads; t++)
+        for (uint32_t row = 0; row < n_want; row++)
+            best_of(b, t, row)->n = 0;
+    for (uint32_t i = 0; i < b->n_strips; i++)
+        atomic_store(&b->strip_done[i], 0);
+}
+
+/* The whole table, in as many runs of the team as it comes in pieces. */
+static int run_top(struct top_job *j, struct brig_fail *fail)
+{
+    struct brig_block *b = j->b;
+    for (j->first = 0; j->first < b->desc->vocab; j->first = j->end) {
+        int r = brig_weights_take(b->setup.weights, &b->output, j->first, true, &j->w, fail);
+        if (r < 0)
+            return r;
+        j->end = j->first + (uint32_t)j->w.rows;
+        brig_team_run(b->setup.team, (j->end + j->piece_rows - 1) / j->piece_rows - j->first / j->piece_rows,
+                      top_piece, j);
+        brig_weights_give(b->setup.weights);
+    }
+    return 0;
+}
+
+int brig_head_best(struct brig_block *b, const float *h, const uint32_t *want_rows, uint32_t n_want,
+                   uint32_t top, struct brig_head_answer *out, struct brig_fail *fail)
 {
     struct norm_job norm = {b, h, want_rows};
     size_t visited = 0;
@@ -213,16 +246,12 @@ void brig_head_best(struct brig_block *b, const float *h, const uint32_t *want_r
                         .top = top,
                         .piece_rows = rows_of_piece(b)};
     brig_acts_visit(b, &b->output, &j.x, &visited);
-    j.strip_pieces = BRIG_LSE_BLOCK / j.piece_rows;
-    for (unsigned t = 0; t < b->n_threads; t++)
-        for (uint32_t row = 0; row < n_want; row++)
-            best_of(b, t, row)->n = 0;
-    for (uint32_t i = 0; i < b->n_strips; i++)
-        atomic_store(&b->strip_done[i], 0);
-    uint32_t last = b->desc->vocab - (b->n_strips - 1) * BRIG_LSE_BLOCK;
-    brig_team_run(b->setup.team,
-                  (b->n_strips - 1) * j.strip_pieces + (last + j.piece_rows - 1) / j.piece_rows, top_piece,
-                  &j);
+    begin_best(b, n_want);
+    brig_weights_begin(b->setup.weights, BRIG_PART_HEAD);
+    int r = run_top(&j, fail);
+    if (r < 0)
+        return r;
     struct join_job join = {b, top, out};
     brig_team_run(b->setup.team, n_want, join_piece, &join);
+    return 0;
 }

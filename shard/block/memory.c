@@ -70,6 +70,7 @@ static void cut_routing(struct brig_block *b, struct cutter *c)
     cut_acts(c, &r->rows, b->setup.exact, seats, d->hidden);
     r->y = cut(c, seats, d->hidden, sizeof *r->y);
     r->tasks = cut(c, 2, d->n_experts, sizeof *r->tasks);
+    r->active = cut(c, d->n_experts, 1, sizeof *r->active);
 }
 
 static void cut_head(struct brig_block *b, struct cutter *c)

@@ -45,7 +45,8 @@ struct brig_layer {
 struct brig_task {
     struct brig_matrix w;
     struct brig_act x;
-    float *y;             /* [x.n_rows, w.rows] */
+    float *y; /* [x.n_rows, y_stride], w.rows of each row are written */
+    size_t y_stride;
     uint32_t first_piece; /* set by brig_tasks_run */
 };
 
@@ -67,6 +68,7 @@ struct brig_routing {
     struct brig_acts rows;   /* [seats, hidden] the normed row of each seat */
     float *y;                /* [seats, hidden] what the expert makes of it */
     struct brig_task *tasks; /* [2 * n_experts] */
+    uint32_t *active;        /* [n_experts] those that have seats, ascending */
 };
 
 struct brig_block {
@@ -92,7 +94,7 @@ struct brig_block {
     float *logits;               /* [BRIG_HEAD_ROWS, vocab], NULL without a head, as the next three */
     struct brig_best *best;      /* [n_threads, BRIG_HEAD_ROWS] */
     float *strip_lse;            /* [rows at work, n_strips] of each BRIG_LSE_BLOCK entries */
-    atomic_uint *strip_done;     /* [n_strips] pieces that are made */
+    atomic_uint *strip_done;     /* [n_strips] rows that are made */
     uint32_t n_strips;
     struct brig_turns turns[2];   /* of most layers; of windowed ones with a base of their own */
     float *scores;                /* [n_threads, BRIG_ATTN_QUERIES, ctx rounded up to 16] */
@@ -108,19 +110,21 @@ struct brig_block {
 int brig_scratch_new(struct brig_block *b, struct brig_fail *fail);
 void brig_scratch_free(struct brig_block *b);
 
-/* product.c: y[i] = w[i] times the activations, for up to 3 matrices of the same input in one run of the
- * team. Rows of y[i] are w[i].rows long. */
+/* product.c: y[i] = w[i] times the activations, for up to 3 matrices of the same input, in one run of the
+ * team when all are there, else in one for each lot of rows that has come. Rows of y[i] are w[i].rows long.
+ */
 struct brig_product {
     const struct brig_matrix *w;
     float *y;
 };
-void brig_products(struct brig_block *b, const struct brig_product *p, unsigned n, const struct brig_acts *x,
-                   uint32_t n_rows);
+int brig_products(struct brig_block *b, const struct brig_product *p, unsigned n, const struct brig_acts *x,
+                  uint32_t n_rows, struct brig_fail *fail);
 
 /* The rows [first_row, first_row + n_rows) of x in the form that w is multiplied with. */
 struct brig_act brig_acts_for(const struct brig_block *b, const struct brig_matrix *w,
                               const struct brig_acts *x, uint32_t first_row, uint32_t n_rows);
-/* product.c: any number of products, n >= 1, each of its own input, in one run of the team. */
+/* product.c: any number of products, n >= 1, each of its own input, in one run of the team. The weights are
+ * there. */
 void brig_tasks_run(struct brig_block *b, struct brig_task *tasks, unsigned n);
 
 /* visit.c: when w visits its columns in an order of its own, x is gathered into that order, *used floats from
@@ -141,7 +145,7 @@ void brig_row_norm(const struct brig_block *b, const float *x, struct brig_norm_
 /* rows.c: b->wide = gate and up through the MLP's activation function, biases added before, ready for a
  * product with `down`. */
 struct brig_gating {
-    uint32_t n_rows, cols;            /* of b->gate, b->up and b->wide */
+    uint32_t first_row, n_rows, cols; /* of b->gate, b->up and b->wide */
     const float *gate_bias, *up_bias; /* [cols], NULL: none */
     bool quantize;                    /* `down` takes quantised rows */
 };
@@ -156,7 +160,7 @@ void brig_rope_angles(struct brig_block *b); /* of all rows of the frame, once f
 void brig_rope_store(struct brig_block *b, uint32_t layer);
 
 /* experts.c: b->y = the sum over the chosen experts of weight times what they make of b->norm. */
-void brig_experts(struct brig_block *b, uint32_t layer);
+int brig_experts(struct brig_block *b, uint32_t layer, struct brig_fail *fail);
 /* At the start: all experts of a layer are there. Sets what they take in the layer. */
 int brig_experts_find(struct brig_block *b, uint32_t layer, struct brig_fail *fail);
 /* From the router's logits [n_experts] of a row, which are overwritten: the chosen experts, ascending, and

@@ -92,7 +92,7 @@ static void gate_piece(void *ctx, unsigned thread, uint32_t piece)
     const struct gate_job *j = ctx;
     const struct brig_gating *g = j->gating;
     struct brig_block *b = j->b;
-    uint32_t row = piece / j->chunks, first = piece % j->chunks * CHUNK_COLS;
+    uint32_t row = g->first_row + piece / j->chunks, first = piece % j->chunks * CHUNK_COLS;
     uint32_t n = g->cols - first < CHUNK_COLS ? g->cols - first : CHUNK_COLS;
     size_t at = (size_t)row * g->cols + first;
     (void)thread;

@@ -33,6 +33,8 @@ struct brig_matrix {
      * order that they are visited in; the activations of a product lie in that order too. NULL: not packed.
      */
     const struct brig_packed *packed;
+    uint32_t
+        loan; /* not 0: data comes in pieces and for a time (shard/weights/weights.h); kernels get those */
 };
 
 /* Activations of n_rows rows, in one of two forms: quantised (q != NULL) or f32. Rows are contiguous. */

@@ -17,7 +17,7 @@ from kit import fixture
 
 OPTIONS = ("--raw", "-p", "Many hands", "--temp", "0", "-n", "12", "--ignore-eos")
 LONG = ("--raw", "-p", "x", "--temp", "0", "--ignore-eos", "--ctx", "100000")
-PROTOCOL = 2  # docs/wire.md
+PROTOCOL = 3  # docs/wire.md
 HELLO, ATTACH, STATUS, DRAIN, STOP = range(5)
 
 
@@ -163,7 +163,7 @@ def hello_of(world, **changes):
     identity = bytes.fromhex(json.loads(world.good("inspect", fixture(), "--json").out)["identity"])
     fields = dict(version=PROTOCOL, kind=HELLO, err=0, text="", identity=identity, layers=5, first=0, last=6, hidden=96,
                   vocab=517, ctx=256, slots=1, numeric="a2 act=q8 kv=f16", kernel="x", host="h", pid=1, threads=1,
-                  mapped=1, state=0)
+                  mapped=1, unlocked=0, state=0)
     fields.update(changes)
     return list(fields.values())
 

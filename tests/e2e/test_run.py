@@ -18,7 +18,7 @@ STATS = {
 }
 SHARD_STATS = {"stage": int, "pid": int, "host": str, "layers": list, "head": bool, "start_s": NUMBER,
                "compute_s": NUMBER, "wait_s": NUMBER, "mapped_bytes": int, "pss_peak_bytes": int,
-               "lives": bool, "kv_bytes": (int, type(None))}
+               "read_bytes": int, "stall_s": NUMBER, "lives": bool, "kv_bytes": (int, type(None))}
 
 
 def check_types(value, wanted):

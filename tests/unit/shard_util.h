@@ -38,6 +38,8 @@ struct rig_how {
     enum brig_kv_id kv;
     unsigned threads;
     uint32_t max_rows, ctx, slots;
+    enum brig_hold hold;
+    struct brig_stream_set stream;
 };
 
 static inline struct rig_how rig_exact(void)
@@ -72,9 +74,12 @@ static inline void rig_open(struct rig *g, const struct brig_model *m, struct br
     int fd = memfd_create("test-kv", MFD_CLOEXEC);
     const struct brig_kernel *kernel =
         how.kernel != NULL ? brig_kernel_by_name(how.kernel) : brig_kernel_choose();
-    bool ok =
-        kernel != NULL && brig_slice_build(&g->slice, m, cells, &fail) == 0 &&
-        brig_weights_map(&g->weights, &g->slice, fds, m->n_files, &fail) == 0 &&
+    bool ok = kernel != NULL && brig_slice_build(&g->slice, m, cells, &fail) == 0;
+    if (ok)
+        brig_slice_hold(&g->slice, how.hold);
+    g->slice.stream = how.stream;
+    ok =
+        ok && brig_weights_open(&g->weights, &g->slice, fds, m->n_files, &fail) == 0 &&
         brig_kv_open(&g->kv, fd, &g->slice, (struct brig_kv_shape){how.kv, how.slots, how.ctx}, &fail) == 0 &&
         brig_team_new(&g->team, how.threads, &fail) == 0;
     if (ok) {
@@ -96,7 +101,7 @@ static inline void rig_close(struct rig *g)
     brig_block_free(g->block);
     brig_team_free(g->team);
     brig_kv_close(g->kv);
-    brig_weights_unmap(g->weights);
+    brig_weights_close(g->weights);
     brig_slice_release(&g->slice);
 }
 
@@ -108,7 +113,8 @@ static inline void rig_run(struct rig *g, float *h, const struct brig_run *runs,
     for (unsigned i = 0; i < n_runs; i++)
         if (brig_kv_reserve(g->kv, runs[i].slot, runs[i].pos, runs[i].count, &fail) < 0)
             fail_msg("%s", fail.text);
-    brig_block_run(g->block, g->kv, h, runs, n_runs, &layer);
+    if (brig_block_run(g->block, g->kv, h, runs, n_runs, &layer, &fail) < 0)
+        fail_msg("%s", fail.text);
 }
 
 /* Rows of the token table into h [n, hidden]. */
@@ -133,7 +139,9 @@ static inline void head_all(struct rig *g, const float *h, uint32_t n, float *ou
         uint32_t rows[BRIG_HEAD_ROWS], count = n - i < BRIG_HEAD_ROWS ? n - i : BRIG_HEAD_ROWS;
         for (uint32_t k = 0; k < count; k++)
             rows[k] = i + k;
-        brig_head_logits(g->block, h, rows, count, out + (size_t)i * g->slice.desc.vocab);
+        struct brig_fail fail;
+        if (brig_head_logits(g->block, h, rows, count, out + (size_t)i * g->slice.desc.vocab, &fail) < 0)
+            fail_msg("%s", fail.text);
     }
 }
 

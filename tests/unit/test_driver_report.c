@@ -80,8 +80,8 @@ static void every_field_is_written(void **state)
         "per_shard",      "kv_bytes",
     };
     static const char *const shard_fields[] = {
-        "stage",     "pid",    "host",         "layers",         "head",  "start_s",
-        "compute_s", "wait_s", "mapped_bytes", "pss_peak_bytes", "lives", "kv_bytes"};
+        "stage",  "pid",          "host",           "layers", "head",     "start_s",    "compute_s",
+        "wait_s", "mapped_bytes", "pss_peak_bytes", "lives",  "kv_bytes", "read_bytes", "stall_s"};
     char path[] = "/tmp/brigade-report-XXXXXX";
     struct run r;
     struct brig_fail fail;

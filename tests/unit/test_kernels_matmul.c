@@ -84,7 +84,7 @@ static struct problem problem_new(const struct brig_type *type, uint32_t rows, u
     p.q = edge_new(n);
     p.d = edge_new(n / 32 * sizeof(float));
     p.sum = edge_new(n / 16 * sizeof(int32_t));
-    p.w = (struct brig_matrix){type, p.weights.data, rows, cols, row_bytes, unit, NULL};
+    p.w = (struct brig_matrix){type, p.weights.data, rows, cols, row_bytes, unit, NULL, 0};
     p.x = (struct brig_act){n_rows, cols, p.f.data, p.q.data, p.d.data, p.sum.data};
     for (size_t i = 0; i < rows * row_bytes; i += type->block_bytes)
         fill_block(brig_type_native(type), (uint8_t *)p.weights.data + i, content);

@@ -69,7 +69,8 @@ static void products_are_the_definition(void **state)
                                 cols,
                                 cols * p->bits / 8,
                                 unit,
-                                &p->packed};
+                                &p->packed,
+                                0};
         struct edge f = edge_new((size_t)n_rows * cols * sizeof(float));
         struct brig_act x = {.n_rows = n_rows, .cols = cols, .f = f.data};
         float *want = brig_alloc((size_t)n_rows * rows, sizeof *want);

@@ -211,13 +211,20 @@ static void check_cells(const struct brig_model *m, struct brig_cells cells)
         for (unsigned role = 0; role < BRIG_ROLE_LAYER_COUNT; role++)
             assert_int_equal(brig_slice_tensor_of(&s, (enum brig_role)role, layer) != NULL,
                              role <= BRIG_ROLE_FFN_DOWN && layer >= cells.first && layer < cells.last);
+    brig_slice_hold(&s, cells.first % 2 == 0 ? BRIG_HOLD_STREAM : BRIG_HOLD_LOCK);
+    s.stream = (struct brig_stream_set){"threads", true, 1u << 20, 4, 123456789, (uint64_t)1 << 40};
     assert_int_equal(brig_slice_encode(&s, &b), 0);
     if (brig_slice_decode(&back, b.data, b.len, &fail) < 0)
         fail_msg("%s", fail.text);
     check_same(&back, &b);
     for (unsigned i = 0; i < s.n_tensors; i++)
         assert_true(back.tensors[i].offset == s.tensors[i].offset &&
-                    back.tensors[i].type == s.tensors[i].type);
+                    back.tensors[i].type == s.tensors[i].type && back.tensors[i].hold == s.tensors[i].hold &&
+                    back.tensors[i].hold ==
+                        (cells.first % 2 == 0 && s.tensors[i].rows > 1 ? BRIG_HOLD_STREAM : BRIG_HOLD_LOCK));
+    assert_string_equal(back.stream.reader, "threads");
+    assert_true(back.stream.buffered && back.stream.request_bytes == 1u << 20 && back.stream.depth == 4 &&
+                back.stream.ring_bytes == 123456789 && back.stream.expert_cache_bytes == (uint64_t)1 << 40);
     assert_true(back.desc.norm_eps == m->desc.norm_eps && back.desc.vocab == m->desc.vocab &&
                 back.desc.tied == m->desc.tied && strcmp(back.desc.arch, "llama") == 0);
     brig_slice_release(&s);
@@ -331,6 +338,34 @@ static void test_hostile_flips(void **state)
     brig_buf_release(&b);
 }
 
+static void tell_lie_of_holding(struct brig_slice *s, unsigned lie)
+{
+    switch (lie) {
+    case 15: /* a vector */
+        assert_int_equal(s->tensors[0].rows, 1);
+        s->tensors[0].hold = BRIG_HOLD_STREAM;
+        break;
+    case 16:
+        s->stream.request_bytes = 4095;
+        break;
+    case 17:
+        s->stream.request_bytes = BRIG_STREAM_MAX_REQUEST + 4096;
+        break;
+    case 18:
+        s->stream.depth = BRIG_STREAM_MAX_DEPTH + 1;
+        break;
+    case 19:
+        s->stream.ring_bytes = BRIG_STREAM_MAX_MEMORY + 1;
+        break;
+    case 20:
+        s->tensors[1].hold = BRIG_HOLD_COUNT;
+        break;
+    default:
+        s->stream.expert_cache_bytes = UINT64_MAX;
+        break;
+    }
+}
+
 static void tell_lie(struct brig_slice *s, unsigned lie)
 {
     switch (lie) {
@@ -378,8 +413,11 @@ static void tell_lie(struct brig_slice *s, unsigned lie)
         assert_int_equal(s->tensors[s->n_tensors - 1].rows, 8);
         s->tensors[s->n_tensors - 1].type = brig_type_by_name("Q4_0_R16");
         break;
-    default:
+    case 14:
         s->tensors[s->n_tensors - 1].role = BRIG_ROLE_TOKEN_TABLE;
+        break;
+    default:
+        tell_lie_of_holding(s, lie);
         break;
     }
 }
@@ -389,7 +427,7 @@ static void test_hostile_lies(void **state)
 {
     (void)state;
     struct brig_model *m = make_model(2, false);
-    for (unsigned lie = 0; lie < 15; lie++) {
+    for (unsigned lie = 0; lie < 22; lie++) {
         struct brig_slice s, back;
         struct brig_buf b = {0};
         struct brig_fail fail = {0};

@@ -237,7 +237,7 @@ static void all_is_mapped_and_means_the_weights(void **state)
     float got[64];
     start(&s);
     assert_int_equal(brig_slice_ranges(&s.slice, PAGE, &ranges, &n), 0);
-    if (brig_weights_map(&w, &s.slice, s.fds, 2, &fail) < 0)
+    if (brig_weights_open(&w, &s.slice, s.fds, 2, &fail) < 0)
         fail_msg("%s", fail.text);
     for (unsigned i = 0; i < s.slice.n_tensors; i++) {
         const struct brig_slice_tensor *t = &s.slice.tensors[i];
@@ -254,7 +254,7 @@ static void all_is_mapped_and_means_the_weights(void **state)
                 assert_true(got[c] == p->weights[(size_t)r * m.cols + p->visits[c]]);
         }
     }
-    brig_weights_unmap(w);
+    brig_weights_close(w);
     brig_free(ranges);
     finish(&s);
 }
@@ -276,7 +276,7 @@ static void a_group_that_there_is_not(void **state)
             off_t at = (off_t)groups->offset + 4 * 5;
             assert_int_equal(pread(s.fds[1], &good, 4, at), 4);
             assert_int_equal(pwrite(s.fds[1], &bad[k], 4, at), 4);
-            assert_int_equal(brig_weights_map(&w, &s.slice, s.fds, 2, &fail), -BRIG_EFORMAT);
+            assert_int_equal(brig_weights_open(&w, &s.slice, s.fds, 2, &fail), -BRIG_EFORMAT);
             assert_non_null(strstr(fail.text, "column 5"));
             assert_non_null(strstr(fail.text, brig_role_name(t->role)));
             assert_int_equal(pwrite(s.fds[1], &good, 4, at), 4);

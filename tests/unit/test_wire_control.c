@@ -49,6 +49,7 @@ static struct brig_reply a_reply(enum brig_control_kind kind)
         r.pid = 4711;
         r.threads = 2;
         r.mapped_bytes = 1ull << 40;
+        r.unlocked_bytes = 1ull << 39;
         r.state = BRIG_SHARD_FAILED;
     }
     if (kind == BRIG_CONTROL_ATTACH)

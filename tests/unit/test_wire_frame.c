@@ -100,7 +100,7 @@ static void round_trip(void **state)
 static void known_bytes(void **state)
 {
     static const uint8_t head[] = {
-        0xdc, 0x00, 0x12, 0x02,                               /* 18 fields, version 2 */
+        0xdc, 0x00, 0x12, 0x03,                               /* 18 fields, version 3 */
         0xcf, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, /* run id */
         0xcf, 0,    0,    0,    0,    0,    0,    1,    0x2c, /* frame id 300 */
         0xce, 0,    0,    0,    2,                            /* epoch */
@@ -116,8 +116,8 @@ static void known_bytes(void **state)
     fill(&f, BRIG_DTYPE_HIDDEN);
     uint8_t *m = message(&f);
     assert_memory_equal(m, head, sizeof head);
-    assert_true(f.timing_offset == 64 && f.payload_offset == 192 && f.message_bytes == 448);
-    for (size_t i = sizeof head; i < 192; i++)
+    assert_true(f.timing_offset == 64 && f.payload_offset == 256 && f.message_bytes == 512);
+    for (size_t i = sizeof head; i < 256; i++)
         assert_true(m[i] == 0);
     brig_free(m);
 }
@@ -126,11 +126,11 @@ static void in_place(void **state)
 {
     (void)state;
     struct brig_fail fail = {0};
-    struct brig_stage_timing t = {0x0102030405060708ull, 2, UINT64_MAX, 4}, got;
+    struct brig_stage_timing t = {0x0102030405060708ull, 2, UINT64_MAX, 4, 5, (uint64_t)1 << 63}, got;
     fill(&f, BRIG_DTYPE_HIDDEN);
     uint8_t *m = message(&f);
     brig_frame_put_timing(&f, m, 2, &t);
-    assert_true(m[f.timing_offset + 64] == 8 && m[f.timing_offset + 71] == 1); /* little-endian */
+    assert_true(m[f.timing_offset + 96] == 8 && m[f.timing_offset + 103] == 1); /* little-endian */
     for (uint32_t stage = 0; stage <= 3; stage++) {
         brig_frame_patch_stage(&f, m, stage);
         assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, &fail), 0);
@@ -140,7 +140,8 @@ static void in_place(void **state)
     brig_frame_get_timing(&g, m, 2, &got);
     assert_memory_equal(&t, &got, sizeof t);
     brig_frame_get_timing(&g, m, 1, &got);
-    assert_true(got.wait_ns == 0 && got.compute_ns == 0 && got.pss_bytes == 0 && got.mapped_bytes == 0);
+    assert_true(got.wait_ns == 0 && got.compute_ns == 0 && got.pss_bytes == 0 && got.mapped_bytes == 0 &&
+                got.read_bytes == 0 && got.stall_ns == 0);
     brig_frame_patch_stage(&f, m, 4);
     assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, &fail), -BRIG_EPROTO);
     brig_free(m);
@@ -376,7 +377,7 @@ static void versions_and_lies(void **state)
     uint8_t *m = message(&f);
     m[3] = 1;
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EVERSION);
-    m[3] = 2;
+    m[3] = 3;
     m[2] = 0x13; /* a field more */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
     m[2] = 0x12;
@@ -387,9 +388,9 @@ static void versions_and_lies(void **state)
     m[63] = 1; /* padding before the timings */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
     m[63] = 0;
-    m[f.timing_offset + 96] = 1; /* and after them */
+    m[f.timing_offset + 144] = 1; /* and after them */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
-    m[f.timing_offset + 96] = 0;
+    m[f.timing_offset + 144] = 0;
     static const uint8_t huge[] = {0xdd, 0xff, 0xff, 0xff, 0xff};
     memcpy(m + 44, huge, sizeof huge); /* four thousand million runs */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
