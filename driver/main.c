@@ -35,6 +35,7 @@ static int run_verb(const struct brig_verb *v, unsigned id, int argc, char **arg
     struct brig_settings s;
     struct brig_fail fail = {.code = BRIG_EINTERNAL};
     brig_settings_init(&s);
+    s.argv = argv - 1; /* with the program's own name */
     if (brig_option_parse(&s, id, argc, argv, &fail) < 0)
         return complain(v->name, &fail);
     if (s.help) {

@@ -78,6 +78,8 @@ static int slice_memfd(struct brig_launcher *l, struct brig_stage *s, struct bri
         return r;
     if (l->opts.residency != NULL)
         brig_slice_hold(&slice, l->opts.residency->hold);
+    if (l->opts.plan != NULL)
+        brig_plan_apply(l->opts.plan, &slice);
     r = brig_slice_encode(&slice, &bytes);
     brig_slice_release(&slice);
     if (r < 0) {
@@ -151,11 +153,6 @@ int brig_launcher_open(struct brig_launcher **ret, const struct brig_launch_opts
     struct brig_launcher *l = brig_alloc(1, sizeof *l);
     if (l == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the launcher");
-    if (opts->plan != NULL && opts->plan->hold == BRIG_PLAN_STREAM) {
-        brig_free(l);
-        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
-                             "the budget does not hold all weights, and shards do not stream them yet");
-    }
     l->opts = *opts;
     l->watch[0] = l->watch[1] = -1;
     int r = brig_program_find(opts->program, l->program, sizeof l->program, fail);

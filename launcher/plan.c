@@ -16,7 +16,7 @@
 #include "proto/base/mem.h"
 
 /* Shares of what a budget has above the smallest. */
-#define SHARE_ROWS 16
+#define SHARE_ROWS 32
 #define SHARE_CTX  8
 #define SHARE_RING 16
 
@@ -27,8 +27,9 @@ struct maker {
     const struct brig_plan_wish *wish;
     const struct brig_plan_line *line;
     struct brig_cells *cells; /* [n_cells], room for the finest cut */
+    bool *lives;              /* [n_cells] does the process with this cell live from token to token? */
     struct brig_plan *p;
-    uint32_t rows_least, ctx_least, ctx_most;
+    uint32_t rows_least, rows_most, ctx_least, ctx_most;
 };
 
 const char *brig_plan_kind_name(enum brig_plan_kind kind)
@@ -53,10 +54,34 @@ const char *brig_plan_kind_help(enum brig_plan_kind kind)
     return helps[kind];
 }
 
+static unsigned min_of(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+static unsigned keep(const struct maker *m, unsigned n_shards)
+{
+    return m->wish->keep != 0 ? min_of(m->wish->keep, n_shards) : (n_shards + 1) / 2;
+}
+
+static bool stage_lives(const struct maker *m, unsigned stage, unsigned n_shards)
+{
+    return m->wish->mode->lives(stage, n_shards, keep(m, n_shards));
+}
+
+static unsigned living(const struct maker *m, unsigned n_shards)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < n_shards; i++)
+        n += stage_lives(m, i, n_shards);
+    return n;
+}
+
+/* At once: those that live, the one whose turn it is and those that are started early. */
 static unsigned alive(const struct maker *m, unsigned n_shards)
 {
-    const struct brig_mode *mode = m->wish->mode;
-    return mode->keeps || n_shards < 1 + mode->ahead ? n_shards : 1 + mode->ahead;
+    unsigned n = living(m, n_shards);
+    return n + min_of(n_shards - n, 1 + m->wish->mode->ahead);
 }
 
 static struct brig_plan_shape shape_of(const struct maker *m, unsigned n_shards, uint32_t rows, uint32_t ctx)
@@ -90,22 +115,37 @@ static uint64_t with_tables(uint64_t bytes)
     return bytes + brig_plan_page_tables(bytes);
 }
 
-/* The most weights that live at once when whole slices are mapped or locked. */
+static uint64_t slice_pages(const struct maker *m, unsigned stage)
+{
+    uint64_t sum = 0;
+    for (uint32_t c = m->cells[stage].first; c < m->cells[stage].last; c++)
+        sum += m->line->cell_pages[c];
+    return sum;
+}
+
+/* The most weights that live at once when whole slices are mapped or locked: of the processes that live, and
+ * of as many neighbours as are started for their turns at once. Also says which cells live. */
 static int whole_weights(const struct maker *m, unsigned n_shards, uint64_t *ret, struct brig_fail *fail)
 {
-    unsigned n_alive = alive(m, n_shards);
-    uint64_t most = 0;
-    *ret = m->line->pages;
-    if (n_alive == n_shards)
-        return 0;
+    enum { MOST_AHEAD = 16 };
+    uint64_t window[MOST_AHEAD] = {0}, for_turns = 0, most = 0, stay = 0;
+    unsigned at = 0, n = min_of(1 + m->wish->mode->ahead, MOST_AHEAD);
     int r = brig_slice_cut_sizes(m->line->cell_bytes, m->line->n_cells, n_shards, m->cells, fail);
-    for (unsigned i = 0; r == 0 && i + n_alive <= n_shards; i++) {
-        uint64_t sum = 0;
-        for (uint32_t c = m->cells[i].first; c < m->cells[i + n_alive - 1].last; c++)
-            sum += m->line->cell_pages[c];
-        most = sum > most ? sum : most;
+    for (unsigned i = 0; r == 0 && i < n_shards; i++) {
+        uint64_t pages = slice_pages(m, i);
+        bool lives = stage_lives(m, i, n_shards);
+        for (uint32_t c = m->cells[i].first; c < m->cells[i].last; c++)
+            m->lives[c] = lives;
+        if (lives) {
+            stay += pages;
+            continue;
+        }
+        for_turns += pages - window[at];
+        window[at] = pages;
+        at = (at + 1) % n;
+        most = for_turns > most ? for_turns : most;
     }
-    *ret = r == 0 ? most : 0;
+    *ret = r == 0 ? stay + most : 0;
     return r;
 }
 
@@ -120,12 +160,12 @@ static uint64_t experts_least(const struct maker *m)
 }
 
 /* The smallest budget of a number of processes and a way to hold. */
-static int least_of(const struct maker *m, unsigned n_shards, enum brig_plan_holding hold, uint64_t *ret,
+static int least_of(const struct maker *m, unsigned n_shards, enum brig_hold hold, uint64_t *ret,
                     struct brig_fail *fail)
 {
     uint64_t weights = 0, sum = fixed(m, n_shards, m->rows_least, m->ctx_least);
     int r = 0;
-    if (hold == BRIG_PLAN_STREAM)
+    if (hold == BRIG_HOLD_STREAM)
         weights =
             m->line->vector_pages + alive(m, n_shards) * (brig_plan_ring_least(m->line) + experts_least(m));
     else
@@ -163,9 +203,9 @@ static uint64_t choose_rows_and_ctx(struct maker *m, uint64_t room_rows, uint64_
 {
     struct brig_plan *p = m->p;
     uint64_t base = fixed(m, p->n_shards, m->rows_least, m->ctx_least);
-    uint64_t rows_cost = fixed(m, p->n_shards, m->wish->max_rows, m->ctx_least) - base;
+    uint64_t rows_cost = fixed(m, p->n_shards, m->rows_most, m->ctx_least) - base;
     uint64_t ctx_cost = fixed(m, p->n_shards, m->rows_least, m->ctx_most) - base;
-    p->max_rows = afford(m, true, m->rows_least, m->wish->max_rows, BRIG_PLAN_ROWS, room_rows);
+    p->max_rows = afford(m, true, m->rows_least, m->rows_most, BRIG_PLAN_ROWS, room_rows);
     p->ctx = afford(m, false, m->ctx_least, m->ctx_most, CTX_STEP, room_ctx);
     if (p->max_rows > p->ctx)
         p->max_rows = p->ctx;
@@ -184,22 +224,35 @@ bool brig_plan_holds(const struct brig_plan *p, enum brig_role role, uint32_t la
     return p->held[place_of(p->desc, role, layer, expert)] != 0;
 }
 
-/* Take what fits into room bytes of weights; vectors always. */
+/* Of the bytes of experts that a token needs, those that lie in processes that live. */
+static uint64_t living_experts(const struct maker *m)
+{
+    uint64_t all = 0, here = 0;
+    for (unsigned i = 0; i < m->line->n_items; i++) {
+        const struct brig_plan_item *t = &m->line->items[i];
+        all += t->of_expert ? t->bytes : 0;
+        here += t->of_expert && m->lives[t->cell] ? t->bytes : 0;
+    }
+    return all == 0 ? 0 : (uint64_t)((double)m->line->expert_token_bytes * ((double)here / (double)all));
+}
+
+/* Take what fits of weights; vectors always. */
 static void pin(struct maker *m, uint64_t room)
 {
     struct brig_plan *p = m->p;
     uint64_t used = 0, held = 0;
-    bool experts = p->hold != BRIG_PLAN_STREAM;
+    bool whole = p->hold != BRIG_HOLD_STREAM;
     for (unsigned i = 0; i < m->line->n_items; i++) {
         const struct brig_plan_item *t = &m->line->items[i];
-        if (!t->vector && ((t->of_expert && !experts) || t->pages > room - at_most(used, room)))
+        bool may_stay = whole || (m->lives[t->cell] && !t->of_expert);
+        if (!t->vector && (!may_stay || t->pages > room - at_most(used, room)))
             continue;
         p->held[place_of(p->desc, t->role, t->cell, t->expert)] = 1;
         used += t->pages;
-        held += t->of_expert ? 0 : t->bytes;
+        held += t->of_expert || !m->lives[t->cell] ? 0 : t->bytes;
     }
     p->bytes[BRIG_PLAN_WEIGHTS] = used;
-    p->held_bytes = held + (experts ? m->line->expert_token_bytes : 0);
+    p->held_bytes = held + (whole ? living_experts(m) : 0);
 }
 
 /* What is left after the dense weights, for experts. */
@@ -211,7 +264,20 @@ static void cache_experts(struct maker *m, uint64_t room)
         return;
     p->bytes[BRIG_PLAN_EXPERTS] = p->expert_cache_bytes = bytes;
     p->hit_rate = (double)bytes / (double)all;
-    p->held_bytes += (uint64_t)((double)m->line->expert_token_bytes * p->hit_rate);
+    p->held_bytes += (uint64_t)((double)living_experts(m) * p->hit_rate);
+}
+
+/* Rows of a frame beyond which a prompt is no faster: a pass that reads everything from the disk then takes
+ * half as long as the computation. More rows would only take memory from weights. */
+static uint32_t useful_rows(const struct maker *m)
+{
+    const struct brig_plan_speed *v = &m->wish->speed;
+    double row_s = m->line->core_s / v->threads / BRIG_PLAN_ROWS_GAIN;
+    if (v->disk_bytes_s <= 0 || row_s <= 0)
+        return m->wish->max_rows;
+    double rows = 2 * (double)m->line->token_bytes / v->disk_bytes_s / row_s;
+    rows = rows < BRIG_PLAN_ROWS_USEFUL ? BRIG_PLAN_ROWS_USEFUL : rows;
+    return rows < m->wish->max_rows ? (uint32_t)rows : m->wish->max_rows;
 }
 
 static void stream(struct maker *m, uint64_t least)
@@ -220,16 +286,15 @@ static void stream(struct maker *m, uint64_t least)
     uint64_t spare = p->budget_bytes == 0 ? 0 : p->budget_bytes - least;
     uint64_t ring = brig_plan_ring_least(m->line), best = brig_plan_ring_best(m->line);
     uint64_t more = at_most(spare / SHARE_RING / p->n_alive, best - ring) & ~(BRIG_PLAN_PAGE - 1);
+    m->rows_most = useful_rows(m);
     uint64_t charged = choose_rows_and_ctx(m, spare / SHARE_ROWS, spare / SHARE_CTX);
     p->ring_bytes = ring + more;
     p->bytes[BRIG_PLAN_RING] = p->n_alive * p->ring_bytes;
     charged += p->n_alive * more + brig_plan_page_tables(spare) + BRIG_PLAN_PAGE;
     uint64_t room = m->line->vector_pages + (spare > charged ? spare - charged : 0);
     uint64_t cache = p->n_alive * experts_least(m);
-    pin(m, p->n_alive == p->n_shards && m->wish->mode->keeps ? room : m->line->vector_pages);
+    pin(m, room);
     cache_experts(m, cache + (room > p->bytes[BRIG_PLAN_WEIGHTS] ? room - p->bytes[BRIG_PLAN_WEIGHTS] : 0));
-    if (!m->wish->mode->keeps)
-        p->held_bytes = 0;
 }
 
 /* Everything is in memory, or as much as lives at once is. */
@@ -241,25 +306,26 @@ static int whole(struct maker *m, uint64_t least, struct brig_fail *fail)
     pin(m, UINT64_MAX / 2);
     int r = whole_weights(m, p->n_shards, &weights, fail);
     p->bytes[BRIG_PLAN_WEIGHTS] = weights;
-    /* Nothing that a cold process read lives on, but the page cache where there is room for all of it. */
-    if (!m->wish->mode->keeps && m->line->pages - weights > spare - charged)
-        p->held_bytes = 0;
-    if (m->wish->any_hold && spare - charged < weights / 16)
-        p->hold = BRIG_PLAN_LOCK;
+    /* What a process has read that ends lives on in the page cache, where there is room for all of it. */
+    if (p->hold == BRIG_HOLD_MAP && m->line->pages - weights <= spare - charged)
+        p->held_bytes = m->line->token_bytes;
+    if (m->wish->residency == NULL && m->wish->mode->keeps && p->budget_bytes != 0 &&
+        spare - charged < weights / 16)
+        p->hold = BRIG_HOLD_LOCK;
     return r;
 }
 
-static bool may(const struct maker *m, enum brig_plan_holding hold)
+static bool may(const struct maker *m, enum brig_hold hold)
 {
     const struct brig_plan_wish *w = m->wish;
-    return w->any_hold ? hold != BRIG_PLAN_LOCK : hold == w->hold;
+    return w->residency == NULL ? hold != BRIG_HOLD_LOCK : hold == w->residency->hold;
 }
 
 /* Of one number of processes: the first way to hold that fits, else the one that needs least. */
-static int choose_hold(struct maker *m, unsigned n_shards, enum brig_plan_holding *ret, uint64_t *ret_least,
+static int choose_hold(struct maker *m, unsigned n_shards, enum brig_hold *ret, uint64_t *ret_least,
                        struct brig_fail *fail)
 {
-    static const enum brig_plan_holding ways[] = {BRIG_PLAN_MAP, BRIG_PLAN_LOCK, BRIG_PLAN_STREAM};
+    static const enum brig_hold ways[] = {BRIG_HOLD_MAP, BRIG_HOLD_LOCK, BRIG_HOLD_STREAM};
     uint64_t budget = m->p->budget_bytes, best = UINT64_MAX;
     bool chosen_fits = false;
     for (unsigned i = 0; i < 3; i++) {
@@ -293,13 +359,13 @@ static int choose(struct maker *m, uint64_t *least, struct brig_fail *fail)
     p->least_bytes = UINT64_MAX;
     *least = UINT64_MAX;
     for (unsigned n = first; n <= last; n++) {
-        enum brig_plan_holding hold = w->hold;
+        enum brig_hold hold = BRIG_HOLD_MAP;
         uint64_t needs;
         int r = choose_hold(m, n, &hold, &needs, fail);
         if (r < 0)
             return r;
         bool fits = p->budget_bytes == 0 || needs <= p->budget_bytes;
-        bool whole_fits = fits && hold != BRIG_PLAN_STREAM;
+        bool whole_fits = fits && hold != BRIG_HOLD_STREAM;
         if (whole_fits || *least == UINT64_MAX || (*least > p->budget_bytes && needs < *least)) {
             p->n_shards = n;
             p->hold = hold;
@@ -308,8 +374,9 @@ static int choose(struct maker *m, uint64_t *least, struct brig_fail *fail)
         if (whole_fits)
             break;
     }
+    uint64_t unused;
     p->n_alive = alive(m, p->n_shards);
-    return 0;
+    return whole_weights(m, p->n_shards, &unused, fail); /* lives is of this number from here on */
 }
 
 /* What the budget lacks, the smallest that would do, and how fast that would be. */
@@ -350,8 +417,8 @@ static int finish(struct maker *m, struct brig_fail *fail)
                              (unsigned long long)p->total_bytes, (unsigned long long)p->budget_bytes);
     p->token_bytes = m->line->token_bytes;
     p->speed = m->wish->speed;
-    bool keeps = m->wish->mode->keeps;
-    brig_plan_predict(p, m->line, keeps ? p->n_shards + 1 : 2 * p->n_shards, keeps ? 0 : p->n_shards);
+    brig_plan_predict(p, m->line, m->wish->mode->keeps ? p->n_shards + 1 : 2 * p->n_shards,
+                      p->n_shards - living(m, p->n_shards));
     return 0;
 }
 
@@ -362,14 +429,15 @@ static int make(struct maker *m, struct brig_fail *fail)
     uint64_t least;
     p->held = brig_alloc(place_of(d, BRIG_ROLE_COUNT, 0, 0), sizeof *p->held);
     m->cells = brig_alloc(m->line->n_cells, sizeof *m->cells);
-    if (p->held == NULL || m->cells == NULL)
+    m->lives = brig_alloc(m->line->n_cells, sizeof *m->lives);
+    if (p->held == NULL || m->cells == NULL || m->lives == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a plan");
     int r = choose(m, &least, fail);
     if (r < 0)
         return r;
     if (p->budget_bytes != 0 && least > p->budget_bytes)
         return refuse(m, fail);
-    if (p->hold == BRIG_PLAN_STREAM)
+    if (p->hold == BRIG_HOLD_STREAM)
         stream(m, least);
     else
         r = whole(m, least, fail);
@@ -393,8 +461,10 @@ int brig_plan_from_line(struct brig_plan *ret, const struct brig_plan_wish *wish
     if (wish->ctx != 0)
         m.ctx_least = m.ctx_most = wish->ctx;
     m.rows_least = (uint32_t)at_most(wish->max_rows, BRIG_PLAN_ROWS);
+    m.rows_most = wish->max_rows;
     int r = make(&m, fail);
     brig_free(m.cells);
+    brig_free(m.lives);
     if (r < 0) {
         brig_plan_release(&p);
         ret->least_bytes = p.least_bytes;

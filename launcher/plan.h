@@ -38,12 +38,6 @@ enum brig_plan_kind {
 const char *brig_plan_kind_name(enum brig_plan_kind kind); /* "weights" */
 const char *brig_plan_kind_help(enum brig_plan_kind kind);
 
-enum brig_plan_holding {
-    BRIG_PLAN_MAP,   /* everything mapped: all fits, or there is no budget */
-    BRIG_PLAN_LOCK,  /* all fits, with little to spare: private memory that nothing can evict */
-    BRIG_PLAN_STREAM /* what is not pinned is read for each pass */
-};
-
 enum brig_plan_regime { BRIG_PLAN_MEMORY_BOUND, BRIG_PLAN_COMPUTE_BOUND, BRIG_PLAN_DISK_BOUND };
 const char *brig_plan_regime_name(enum brig_plan_regime regime); /* "disk-bound" */
 
@@ -52,6 +46,8 @@ struct brig_plan_speed {
     double memory_bytes_s; /* read once, by all threads */
     double disk_bytes_s;   /* the best reader setting on the disk that holds the model */
     unsigned threads;      /* that compute; at least 1 */
+    /* How the disk was read when it was that fast; zeros: a shard's own choice. Memory is not looked at. */
+    struct brig_stream_set reading;
 };
 
 struct brig_plan_wish {
@@ -59,15 +55,15 @@ struct brig_plan_wish {
     uint64_t budget_bytes;          /* 0: no budget, everything is mapped */
     const struct brig_mode *mode;
     unsigned n_shards; /* 0: chosen */
+    unsigned keep;     /* how many live, where the mode picks; 0: half of them, rounded up */
     uint32_t ctx;      /* 0: chosen, as large as is sensible in the budget, BRIG_PLAN_CTX_MOST at most */
     uint32_t slots;    /* at least 1 */
     uint32_t max_rows; /* most rows in a frame that make sense here; at least 1 */
     bool whole_rows;   /* whole rows of logits are asked for each row of a frame */
     bool exact;
     enum brig_kv_id kv;
-    bool tokenizer; /* the driver has one */
-    bool any_hold;  /* the plan may choose how weights are held, else as the next says */
-    enum brig_plan_holding hold;
+    bool tokenizer;                         /* the driver has one */
+    const struct brig_residency *residency; /* NULL: the plan chooses how weights are held */
     struct brig_plan_speed speed;
 };
 
@@ -75,13 +71,15 @@ struct brig_plan_wish {
 #define BRIG_PLAN_CTX_LEAST 256u
 #define BRIG_PLAN_ROWS      16u /* the least rows of a frame under a budget, if so many are asked for */
 
+/* hold: MAP: everything is mapped, all fits or there is no budget; LOCK: all fits, with little to spare, and
+ * is in private memory that nothing can evict; STREAM: what is not held is read for each pass. */
 struct brig_plan {
     uint64_t budget_bytes;      /* as wished, whole pages; 0: none */
     uint64_t least_bytes;       /* the smallest budget that would do, whole pages */
     unsigned n_shards, n_alive; /* processes of the line, and how many of them live at once */
     uint32_t ctx, slots, max_rows;
     enum brig_kv_id kv;
-    enum brig_plan_holding hold;
+    enum brig_hold hold;
     uint64_t bytes[BRIG_PLAN_KINDS]; /* of all processes together, at the worst moment */
     uint64_t total_bytes;            /* their sum, at most the budget */
     uint64_t ring_bytes;             /* of one shard */
@@ -105,6 +103,9 @@ void brig_plan_release(struct brig_plan *p);
 /* Is this tensor held in memory from pass to pass? role is one of a cell; layer and expert as roles have
  * them. */
 bool brig_plan_holds(const struct brig_plan *p, enum brig_role role, uint32_t layer, uint32_t expert);
+
+/* Say in the description of a slice of the model how each tensor is held and how the rest is read. */
+void brig_plan_apply(const struct brig_plan *p, struct brig_slice *s);
 
 /* Bytes that are read from the disk for one token: token_bytes - held_bytes, 0 when all is held. */
 uint64_t brig_plan_read_bytes(const struct brig_plan *p);

@@ -16,13 +16,14 @@
 
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
+#include "proto/model/load.h"
 #include "proto/model/packed.h"
 
 /* What one core turns over, in bytes of stored weights a second: types with an integer product, plain floats,
  * and those that are made floats block by block (docs/benchmarks.md, kernels for each stored type; rounded
  * down). Rough: it tells when the cores are what holds a token up, and by about how much. */
-#define CORE_INTEGER 9e9
-#define CORE_FLOAT   9e9
+#define CORE_INTEGER 8e9
+#define CORE_FLOAT   8e9
 #define CORE_BLOCKS  3e8
 
 #define ORDER_ROUTER 0.5
@@ -162,6 +163,19 @@ static bool add_item(struct brig_plan_line *l, const struct brig_model *m, uint3
     return true;
 }
 
+/* Of the line as one slice of which everything streams. */
+static int find_ring_min(struct brig_plan_line *l, const struct brig_model *m, struct brig_fail *fail)
+{
+    struct brig_slice s;
+    int r = brig_slice_build(&s, m, (struct brig_cells){0, l->n_cells}, fail);
+    if (r < 0)
+        return r;
+    brig_slice_hold(&s, BRIG_HOLD_STREAM);
+    l->ring_min = brig_plan_pages(brig_slice_ring_min(&s, BRIG_PLAN_PAGE));
+    brig_slice_release(&s);
+    return 0;
+}
+
 int brig_plan_line_make(struct brig_plan_line *ret, const struct brig_model *m, struct brig_fail *fail)
 {
     const struct brig_desc *d = &m->desc;
@@ -183,6 +197,11 @@ int brig_plan_line_make(struct brig_plan_line *ret, const struct brig_model *m, 
                                          brig_role_name((enum brig_role)role));
                 }
     brig_plan_line_settle(&l, d->n_experts, d->n_experts_used);
+    int r = find_ring_min(&l, m, fail);
+    if (r < 0) {
+        brig_plan_line_release(&l);
+        return r;
+    }
     *ret = l;
     return 0;
 }

@@ -22,12 +22,13 @@ struct brig_plan_item {
 
 struct brig_plan_line {
     unsigned n_items, n_cells;
-    struct brig_plan_item *items;             /* sorted by order */
-    uint64_t *cell_pages;                     /* [n_cells] of all items of a cell */
-    uint64_t *cell_bytes;                     /* [n_cells] what the line is cut by */
-    uint64_t pages, vector_pages;             /* of all items; of those that are always held */
-    uint64_t expert_pages;                    /* of all experts */
-    uint64_t largest;                         /* bytes of the largest item that is streamed */
+    struct brig_plan_item *items; /* sorted by order */
+    uint64_t *cell_pages;         /* [n_cells] of all items of a cell */
+    uint64_t *cell_bytes;         /* [n_cells] what the line is cut by */
+    uint64_t pages, vector_pages; /* of all items; of those that are always held */
+    uint64_t expert_pages;        /* of all experts */
+    uint64_t largest;             /* bytes of the largest item that is streamed */
+    uint64_t ring_min;            /* the smallest ring that everything passes through, slow as it may be */
     uint64_t token_bytes, expert_token_bytes; /* read for a token; of these, of experts */
     double core_s;                            /* for a token, one core */
 };
@@ -62,6 +63,10 @@ uint64_t brig_plan_scratch(const struct brig_plan_shape *shape, bool layers, boo
 uint64_t brig_plan_kv(const struct brig_plan_shape *shape);
 /* Kernel memory for page tables of so many bytes. */
 uint64_t brig_plan_page_tables(uint64_t bytes);
+
+/* A row of many costs so much less computation than one alone; and rows that a frame may have in any case. */
+#define BRIG_PLAN_ROWS_GAIN   3
+#define BRIG_PLAN_ROWS_USEFUL 64u
 
 /* Least and best ring of one shard, for a line. */
 uint64_t brig_plan_ring_least(const struct brig_plan_line *l);

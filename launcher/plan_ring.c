@@ -6,7 +6,8 @@
 uint64_t brig_plan_ring_least(const struct brig_plan_line *l)
 {
     uint64_t piece = l->largest < PIECE ? brig_plan_pages(l->largest) + 2 * BRIG_PLAN_PAGE : PIECE;
-    return 4 * piece;
+    uint64_t least = 4 * piece;
+    return least > l->ring_min ? least : l->ring_min;
 }
 
 uint64_t brig_plan_ring_best(const struct brig_plan_line *l)

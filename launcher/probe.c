@@ -139,7 +139,8 @@ static int probe_file(struct brig_probe *p, const char *path, const struct brig_
     if (r < 0)
         return r;
     r = name_device(p, &f, fail);
-    if (r == 0 && !recall(p, o, now_s))
+    bool known = r == 0 && recall(p, o, now_s);
+    if (r == 0 && !known && !o->only_remembered)
         r = measure(p, &f, o, now_s, fail);
     brig_disk_file_close(&f);
     return r;

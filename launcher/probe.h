@@ -50,9 +50,10 @@ struct brig_probe {
 };
 
 struct brig_probe_opts {
-    bool fresh;         /* measure though there is a figure that is young enough */
-    uint32_t budget_ms; /* for the disk; 0: 3000. For a file under 64 MiB at most 300 */
-    uint32_t threads;   /* for the memory; 0: as many as CPUs may be used */
+    bool only_remembered; /* measure nothing: without a figure that is remembered all speeds are 0 */
+    bool fresh;           /* measure though there is a figure that is young enough */
+    uint32_t budget_ms;   /* for the disk; 0: 3000. For a file under 64 MiB at most 300 */
+    uint32_t threads;     /* for the memory; 0: as many as CPUs may be used */
     void (*progress)(void *arg, uint64_t done_ms, uint64_t total_ms); /* NULL allowed */
     void *arg;
     const volatile sig_atomic_t *cancel; /* NULL, or not 0 once it shall end */

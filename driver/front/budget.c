@@ -4,7 +4,9 @@
 #include <limits.h>
 #include <sched.h>
 
+#include "driver/front/interrupt.h"
 #include "driver/front/lineup.h"
+#include "driver/front/progress.h"
 
 static unsigned cpus(void)
 {
@@ -13,11 +15,51 @@ static unsigned cpus(void)
     return n > 0 ? (unsigned)n : 1;
 }
 
-static int speed_of(struct brig_plan_speed *ret, const struct brig_settings *s, bool measure,
-                    struct brig_fail *fail)
+static void progress(void *arg, uint64_t done_ms, uint64_t total_ms)
 {
+    brig_progress_update(arg, (size_t)done_ms, (size_t)total_ms);
+}
+
+/* What is known of the machine; with measure it is measured when nothing is remembered. */
+static int speed_of(struct brig_plan_speed *ret, const struct brig_settings *s, const struct brig_model *m,
+                    bool measure, struct brig_fail *fail)
+{
+    struct brig_probe p;
+    struct brig_progress bar;
+    brig_progress_init(&bar, "measuring memory and disk", s->quiet);
+    const struct brig_probe_opts o = {
+        .progress = progress, .arg = &bar, .only_remembered = !measure, .cancel = brig_interrupt_flag()};
     *ret = (struct brig_plan_speed){.threads = s->threads != 0 ? (unsigned)s->threads : cpus()};
-    return !measure ? 0 : brig_probe_read_once(ret->threads, &ret->memory_bytes_s, fail);
+    int r = brig_probe_cached(&p, m->files[0].path, &o, fail);
+    brig_progress_wipe(&bar);
+    if (r < 0)
+        return r;
+    ret->memory_bytes_s = p.memory_bytes_s;
+    ret->disk_bytes_s = p.disk_bytes_s;
+    if (p.disk_bytes_s > 0) {
+        snprintf(ret->reading.reader, sizeof ret->reading.reader, "%.15s", p.best.how);
+        ret->reading.buffered = !p.best.direct;
+        ret->reading.request_bytes = p.best.request_bytes;
+        ret->reading.depth = p.best.depth;
+    }
+    return 0;
+}
+
+/* With what is remembered; when that leaves open how fast the disk is, and the plan is to read from it or to
+ * be shown, the machine is measured. Not inside the enclosure: the probe takes more memory than a budget may
+ * have. */
+static int plan_and_measure(struct brig_plan *ret, struct brig_plan_wish *wish, const struct brig_settings *s,
+                            bool measure, struct brig_fail *fail)
+{
+    int r = speed_of(&wish->speed, s, wish->model, measure, fail);
+    if (r == 0)
+        r = brig_plan_make(ret, wish, fail);
+    if (r < 0 || measure || ret->hold != BRIG_HOLD_STREAM || wish->speed.disk_bytes_s > 0 ||
+        brig_enclosed_bytes() != 0)
+        return r;
+    brig_plan_release(ret);
+    r = speed_of(&wish->speed, s, wish->model, true, fail);
+    return r < 0 ? r : brig_plan_make(ret, wish, fail);
 }
 
 int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const struct brig_model *m,
@@ -33,20 +75,20 @@ int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const
         .whole_rows = need->whole_rows,
         .exact = s->exact,
         .kv = s->kv,
+        .keep = (unsigned)s->keep,
         .tokenizer = need->tokenizer,
-        .any_hold = true,
+        .residency = s->residency,
         .n_shards = need->n_shards,
     };
-    int r = brig_ram_resolve(&s->ram, m, &wish.budget_bytes, fail);
+    wish.budget_bytes = brig_enclosed_bytes(); /* of this very run: what is free has changed since */
+    int r = wish.budget_bytes != 0 ? 0 : brig_ram_resolve(&s->ram, m, &wish.budget_bytes, fail);
     if (wish.n_shards == UINT_MAX)
         wish.n_shards = m->desc.n_layers + 1;
     if (r == 0 && wish.n_shards == 0 && s->shards_given)
         r = brig_lineup_count(m, s->shards, &wish.n_shards, fail);
-    if (r == 0)
-        r = speed_of(&wish.speed, s, need->measure, fail);
     if (r < 0)
         return r;
-    r = brig_plan_make(ret, &wish, fail);
+    r = plan_and_measure(ret, &wish, s, need->measure, fail);
     return r < 0 && fail->code == BRIG_ELIMIT ? brig_fail_prefix(fail, "--ram") : r;
 }
 
@@ -63,9 +105,9 @@ static void print_memory(FILE *out, const struct brig_plan *p)
 static const char *how_held(const struct brig_plan *p)
 {
     static const char *const words[] = {
-        [BRIG_PLAN_MAP] = "mapped: all fits",
-        [BRIG_PLAN_LOCK] = "in private memory, locked: all fits, with little to spare",
-        [BRIG_PLAN_STREAM] = "a part held, the rest read for each token",
+        [BRIG_HOLD_MAP] = "mapped: all fits",
+        [BRIG_HOLD_LOCK] = "in private memory, locked: all fits, with little to spare",
+        [BRIG_HOLD_STREAM] = "a part held, the rest read for each token",
     };
     return words[p->hold];
 }

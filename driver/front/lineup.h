@@ -25,10 +25,10 @@ struct brig_lineup {
     struct brig_session *session; /* for rows of given tokens: one of the two, the other is NULL */
     struct brig_drafts drafts;
     struct brig_spec *spec; /* of the scheduler's sequences; NULL: nothing is drafted */
-    bool disk_bound;        /* what is read decides how long a pass takes; known before the start */
     uint32_t ctx;
     struct brig_plan plan; /* with --ram */
     bool planned;
+    struct brig_enclosure enclosure; /* way NULL: none */
 };
 
 /* Model and token table; the tokenizer too when wanted (a model without one then fails). Checks the flags

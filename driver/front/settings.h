@@ -30,6 +30,7 @@ enum brig_lookup {
 };
 
 struct brig_settings {
+    char *const *argv;   /* of the program, for executing it anew; borrowed */
     const char *operand; /* MODEL, KIND or VERB; NULL when not given */
     const char *second;  /* OUT of pack */
     bool help;

@@ -11,12 +11,6 @@ static json_t *real_or_null(double v)
     return v > 0 ? json_real(v) : json_null();
 }
 
-static const char *hold_name(enum brig_plan_holding hold)
-{
-    static const char *const names[] = {"map", "lock", "stream"};
-    return names[hold];
-}
-
 static json_t *memory_json(const struct brig_plan *p)
 {
     json_t *o = json_object();
@@ -32,7 +26,7 @@ json_t *brig_plan_json(const struct brig_plan *p)
     json_object_set_new(o, "least_bytes", whole(p->least_bytes));
     json_object_set_new(o, "total_bytes", whole(p->total_bytes));
     json_object_set_new(o, "memory", memory_json(p));
-    json_object_set_new(o, "residency", json_string(hold_name(p->hold)));
+    json_object_set_new(o, "residency", json_string(brig_residency_at(p->hold)->name));
     json_object_set_new(o, "shards", whole(p->n_shards));
     json_object_set_new(o, "alive", whole(p->n_alive));
     json_object_set_new(o, "ctx", whole(p->ctx));

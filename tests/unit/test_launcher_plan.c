@@ -84,8 +84,7 @@ static struct brig_plan_wish wish_of(const struct made *m, const char *mode, uin
                                    .ctx = 512,
                                    .slots = 1,
                                    .max_rows = 512,
-                                   .any_hold = true,
-                                   .speed = {12e9, 1.5e9, 2}};
+                                   .speed = {.memory_bytes_s = 12e9, .disk_bytes_s = 1.5e9, .threads = 2}};
 }
 
 static uint64_t check_sum(const struct brig_plan *p)
@@ -132,7 +131,7 @@ static void sweep(const struct made *m, struct brig_plan_wish wish, uint64_t ste
         assert_in_range(p.max_rows, BRIG_PLAN_ROWS, 512);
         held = p.held_bytes;
         before = p.seconds_a_token;
-        all = p.hold != BRIG_PLAN_STREAM && p.held_bytes == p.token_bytes;
+        all = p.hold != BRIG_HOLD_STREAM && p.held_bytes == p.token_bytes;
         brig_plan_release(&p);
         assert_true(budget < ((uint64_t)1 << 40));
     }
@@ -177,15 +176,43 @@ static void cold_takes_more_processes_where_that_fits(void **state)
     make_model(&m, 23, 0);
     struct brig_plan_wish w = wish_of(&m, "cold", (uint64_t)700 * MIB);
     assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
-    assert_true(p.n_shards > 3 && p.n_alive == 3 && p.hold != BRIG_PLAN_STREAM);
+    assert_true(p.n_shards > 3 && p.n_alive == 3 && p.hold != BRIG_HOLD_STREAM);
     assert_int_equal(p.held_bytes, 0);
     assert_int_equal(p.regime, BRIG_PLAN_DISK_BOUND);
     brig_plan_release(&p);
     w.budget_bytes = (uint64_t)200 * MIB; /* the head alone is larger */
     assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
-    assert_int_equal(p.hold, BRIG_PLAN_STREAM);
+    assert_int_equal(p.hold, BRIG_HOLD_STREAM);
     assert_int_equal(p.held_bytes, 0);
     brig_plan_release(&p);
+    free_model(&m);
+}
+
+static void a_pool_holds_what_lives(void **state)
+{
+    struct made m;
+    struct brig_plan p;
+    struct brig_fail fail;
+    uint64_t before = 0;
+    (void)state;
+    make_model(&m, 23, 0);
+    for (unsigned keep = 1; keep <= 12; keep++) {
+        struct brig_plan_wish w = wish_of(&m, "pool", 0);
+        w.n_shards = 12;
+        w.keep = keep;
+        w.residency = brig_residency_by_name("lock");
+        assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
+        assert_int_equal(p.n_alive, keep + 3 < 12 ? keep + 3 : 12);
+        assert_true(p.held_bytes > before && p.bytes[BRIG_PLAN_WEIGHTS] >= p.held_bytes);
+        before = p.held_bytes;
+        brig_plan_release(&p);
+        w.residency = brig_residency_by_name("stream");
+        w.budget_bytes = 1200 * MIB;
+        assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
+        assert_true(p.held_bytes <= before && check_sum(&p) <= w.budget_bytes);
+        brig_plan_release(&p);
+    }
+    assert_int_equal(before, p.token_bytes);
     free_model(&m);
 }
 
@@ -201,7 +228,7 @@ static void pins_are_spread_evenly(void **state)
         struct brig_plan_wish w = wish_of(&m, "warm", budget * MIB);
         uint64_t held[32] = {0}, all = 0;
         assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
-        if (p.hold != BRIG_PLAN_STREAM)
+        if (p.hold != BRIG_HOLD_STREAM)
             fail_msg("%llu MiB: nothing streams", (unsigned long long)budget);
         for (unsigned i = 0; i < m.line.n_items; i++) {
             const struct brig_plan_item *t = &m.line.items[i];
@@ -231,12 +258,12 @@ static void regimes(void **state)
     (void)state;
     make_model(&m, 8, 0);
     struct brig_plan_wish w = wish_of(&m, "warm", 0);
-    w.speed = (struct brig_plan_speed){10e9, 1e9, 2};
+    w.speed = (struct brig_plan_speed){.memory_bytes_s = 10e9, .disk_bytes_s = 1e9, .threads = 2};
     assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
     assert_int_equal(p.regime, BRIG_PLAN_MEMORY_BOUND);
     assert_float_equal(p.seconds_a_token, (double)p.token_bytes / 10e9, 1e-3);
     brig_plan_release(&p);
-    w.speed = (struct brig_plan_speed){100e9, 1e9, 2};
+    w.speed = (struct brig_plan_speed){.memory_bytes_s = 100e9, .disk_bytes_s = 1e9, .threads = 2};
     assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
     assert_int_equal(p.regime, BRIG_PLAN_COMPUTE_BOUND);
     brig_plan_release(&p);
@@ -273,7 +300,7 @@ static void a_context_is_chosen_that_fits(void **state)
     w.budget_bytes = 16384 * MIB;
     assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
     assert_int_equal(p.ctx, BRIG_PLAN_CTX_MOST);
-    assert_int_equal(p.hold, BRIG_PLAN_MAP);
+    assert_int_equal(p.hold, BRIG_HOLD_MAP);
     brig_plan_release(&p);
     free_model(&m);
 }
@@ -300,8 +327,8 @@ static uint64_t cache_bytes(const struct brig_model *m, struct brig_cells cells,
     struct stat st;
     int fd = memfd_create("test-kv", MFD_CLOEXEC), copy = dup(fd);
     assert_int_equal(brig_slice_build(&slice, m, cells, &fail), 0);
-    assert_int_equal(
-        brig_kv_open(&kv, fd, &slice, (struct brig_kv_shape){how.kv, how.slots, how.ctx}, &fail), 0);
+    assert_int_equal(brig_kv_open(&kv, fd, &slice, (struct brig_kv_shape){how.kv, how.slots, how.ctx}, &fail),
+                     0);
     assert_int_equal(fstat(copy, &st), 0);
     close(copy);
     brig_kv_close(kv);
@@ -352,6 +379,62 @@ static void sizes_are_those_of_the_shard(void **state)
     (void)state;
     check_shapes("tests/fixtures/llama/q8_0.gguf");
     check_shapes("tests/fixtures/olmoe/q4_0.gguf");
+}
+
+/* Each tensor of each slice is held as the plan says, and what is counted as held is what is locked. */
+static void check_slices(const struct brig_model *m, const struct brig_plan *p, unsigned n_shards)
+{
+    struct brig_cells cells[64];
+    struct brig_fail fail;
+    uint64_t locked = 0, streamed = 0;
+    assert_int_equal(brig_slice_cut(m, n_shards, cells, &fail), 0);
+    for (unsigned i = 0; i < n_shards; i++) {
+        struct brig_slice s, copy;
+        struct brig_buf bytes = {0};
+        assert_int_equal(brig_slice_build(&s, m, cells[i], &fail), 0);
+        brig_plan_apply(p, &s);
+        for (unsigned k = 0; k < s.n_tensors; k++)
+            *(s.tensors[k].hold == BRIG_HOLD_LOCK ? &locked : &streamed) += s.tensors[k].bytes;
+        assert_string_equal(s.stream.reader, "threads");
+        assert_true(s.stream.ring_bytes == 0 || s.stream.ring_bytes == p->ring_bytes);
+        assert_int_equal(brig_slice_encode(&s, &bytes), 0); /* it is well formed */
+        if (brig_slice_decode(&copy, bytes.data, bytes.len, &fail) < 0)
+            fail_msg("%s", fail.text);
+        brig_slice_release(&copy);
+        brig_buf_release(&bytes);
+        brig_slice_release(&s);
+    }
+    assert_int_equal(locked, p->held_bytes);
+    assert_int_equal(streamed, brig_plan_read_bytes(p));
+}
+
+static void slices_are_told(void **state)
+{
+    struct brig_model *m = open_fixture("f32");
+    const struct brig_residency *stream = brig_residency_by_name("stream");
+    struct brig_plan p = {0};
+    struct brig_fail fail;
+    (void)state;
+    for (unsigned n_shards = 1; n_shards <= 3; n_shards++)
+        for (uint64_t more = 0; more < 16 * MIB; more += MIB / 2) {
+            struct brig_plan_wish w = {.model = m,
+                                       .mode = brig_mode_by_name("warm"),
+                                       .n_shards = n_shards,
+                                       .ctx = 64,
+                                       .slots = 1,
+                                       .max_rows = 64,
+                                       .residency = stream,
+                                       .speed = {.threads = 2, .reading = {.reader = "threads", .depth = 4}}};
+            assert_int_equal(brig_plan_make(&p, &w, &fail), 0);
+            w.budget_bytes = p.least_bytes + more;
+            brig_plan_release(&p);
+            assert_int_equal(brig_plan_make(&p, &w, &fail), 0);
+            assert_int_equal(p.hold, BRIG_HOLD_STREAM);
+            assert_true(more < 12 * MIB || p.held_bytes == p.token_bytes);
+            check_slices(m, &p, n_shards);
+            brig_plan_release(&p);
+        }
+    brig_model_close(m);
 }
 
 /* ---- sizes as people write them ---- */
@@ -494,11 +577,13 @@ int main(void)
         cmocka_unit_test(more_memory_is_never_slower),
         cmocka_unit_test(more_memory_is_never_slower_with_experts),
         cmocka_unit_test(cold_takes_more_processes_where_that_fits),
+        cmocka_unit_test(a_pool_holds_what_lives),
         cmocka_unit_test(pins_are_spread_evenly),
         cmocka_unit_test(regimes),
         cmocka_unit_test(a_context_is_chosen_that_fits),
         cmocka_unit_test(a_cache_of_absurd_size_is_refused),
         cmocka_unit_test(sizes_are_those_of_the_shard),
+        cmocka_unit_test(slices_are_told),
         cmocka_unit_test(sizes_are_parsed),
         cmocka_unit_test(sizes_are_resolved),
         cmocka_unit_test(free_memory_is_the_least_of_all),

@@ -375,7 +375,7 @@ static void choices_of_experts(void **state)
     truncated(state);
     fill(&f, BRIG_DTYPE_HIDDEN);
     uint8_t *m = message(&f);
-    assert_true(f.choices_offset == 192 && f.payload_offset == 256); /* 4 rows of 5, 2 bytes each */
+    assert_true(f.choices_offset == 256 && f.payload_offset == 320); /* 4 rows of 5, 2 bytes each */
     memset(m + f.choices_offset, 0xff, 40);
     assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, NULL), 0);
     for (size_t at = 192 + 40; at < 256; at++) {
