@@ -37,7 +37,10 @@ int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const
         .any_hold = true,
         .n_shards = need->n_shards,
     };
-    int r = brig_ram_resolve(&s->ram, m, &wish.budget_bytes, fail);
+    int r = 0;
+    wish.budget_bytes = brig_enclosed_bytes(); /* what was meant the first time: `auto` is less by now */
+    if (wish.budget_bytes == 0)
+        r = brig_ram_resolve(&s->ram, m, &wish.budget_bytes, fail);
     if (wish.n_shards == UINT_MAX)
         wish.n_shards = m->desc.n_layers + 1;
     if (r == 0 && wish.n_shards == 0 && s->shards_given)
@@ -48,6 +51,16 @@ int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const
         return r;
     r = brig_plan_make(ret, &wish, fail);
     return r < 0 && fail->code == BRIG_ELIMIT ? brig_fail_prefix(fail, "--ram") : r;
+}
+
+int brig_budget_enclose(const struct brig_settings *s, uint64_t bytes, struct brig_fail *fail)
+{
+    int r = brig_enclose(s->enclosure, bytes, s->argv, fail);
+    if (r < 0)
+        return brig_fail_prefix(fail, "--ram");
+    if (s->enclosure->note[0] != '\0' && !s->quiet)
+        fprintf(stderr, "brigade: %s\n", s->enclosure->note);
+    return 0;
 }
 
 static void print_memory(FILE *out, const struct brig_plan *p)

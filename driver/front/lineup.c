@@ -88,7 +88,7 @@ static int make_plan(struct brig_lineup *l, const struct brig_budget_need *need,
     if (r == 0)
         r = brig_budget_plan(&l->plan, l->settings, l->model, need, fail);
     l->planned = r == 0;
-    return r;
+    return r == 0 ? brig_budget_enclose(l->settings, l->plan.budget_bytes, fail) : r;
 }
 
 int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool with_tokenizer,
@@ -175,6 +175,7 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     if (l->planned) {
         line.n_shards = l->plan.n_shards;
         line.plan = &l->plan;
+        line.enclosure = s->enclosure;
     }
     if (r == 0 && s->trace != NULL) {
         r = brig_trace_open(&l->trace, s->trace, fail);

@@ -128,7 +128,8 @@ static int report(struct brig_lineup *l, const struct brig_answer_job *job, cons
                               .seed = job->sample.seed,
                               .n_prompt = job->prompt.n,
                               .generated = g,
-                              .plan = l->planned ? &l->plan : NULL};
+                              .plan = l->planned ? &l->plan : NULL,
+                              .enclosure = s->enclosure};
     struct brig_buf line = {0};
     brig_line_stats(l->line, &rep.line);
     if (!s->quiet && brig_report_line(&rep, &line) == 0)

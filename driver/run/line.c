@@ -149,6 +149,7 @@ static int launch(struct brig_line *l, struct brig_fail *fail)
                                       .ctx = o->ctx,
                                       .slots = o->slots,
                                       .plan = o->plan,
+                                      .enclosure = o->enclosure,
                                       .timeout_ms = o->timeout_ms};
     int r = brig_launcher_open(&l->launcher, &launch, fail);
     if (r == 0)

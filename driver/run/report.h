@@ -20,7 +20,8 @@ struct brig_report {
     size_t n_prompt;
     const struct brig_generated *generated;
     struct brig_line_stats line;
-    const struct brig_plan *plan; /* NULL: there was no budget */
+    const struct brig_plan *plan;           /* NULL: there was no budget */
+    const struct brig_enclosure *enclosure; /* NULL, or its way is NULL: likewise */
 };
 
 /* One line, no newline. */

@@ -15,6 +15,7 @@ STATS = {
     "ttft_s": NUMBER, "prefill_tok_s": NUMBER, "decode_tok_s": NUMBER, "pss_peak_bytes": int, "kv_bytes": int,
     "cgroup_peak_bytes": (int, type(None)), "weights_bytes": int, "bytes_per_token": int, "hops_per_token": int,
     "hop_us_p50": (int, float, type(None)), "hop_us_p99": (int, float, type(None)), "per_shard": list,
+    "plan": type(None), "enclosure": type(None),
 }
 SHARD_STATS = {"stage": int, "pid": int, "host": str, "layers": list, "head": bool, "start_s": NUMBER,
                "compute_s": NUMBER, "wait_s": NUMBER, "mapped_bytes": int, "pss_peak_bytes": int,
