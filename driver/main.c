@@ -30,13 +30,16 @@ static int unknown_verb(const char *name)
     return complain(NULL, &fail);
 }
 
+/* argc and argv: the whole command line. */
 static int run_verb(const struct brig_verb *v, unsigned id, int argc, char **argv)
 {
+    static struct brig_enclosure enclosure;
     struct brig_settings s;
     struct brig_fail fail = {.code = BRIG_EINTERNAL};
     brig_settings_init(&s);
-    s.argv = argv - 1; /* with the program's own name */
-    if (brig_option_parse(&s, id, argc, argv, &fail) < 0)
+    s.enclosure = &enclosure;
+    s.argv = argv;
+    if (brig_option_parse(&s, id, argc - 1, argv + 1, &fail) < 0)
         return complain(v->name, &fail);
     if (s.help) {
         brig_verb_print_one(stdout, id);
@@ -44,6 +47,7 @@ static int run_verb(const struct brig_verb *v, unsigned id, int argc, char **arg
     }
     brig_interrupt_install();
     int r = v->run(&s, &fail);
+    brig_enclosure_leave(&enclosure);
     int signal_number = *brig_interrupt_flag();
     if (r == -BRIG_ECANCELLED && signal_number != 0) {
         fputs("brigade: cancelled\n", stderr);
@@ -75,7 +79,7 @@ int main(int argc, char **argv)
         return 0;
     }
     const struct brig_verb *v = brig_verb_by_name(argv[1], &id);
-    int code = v == NULL ? unknown_verb(argv[1]) : run_verb(v, id, argc - 1, argv + 1);
+    int code = v == NULL ? unknown_verb(argv[1]) : run_verb(v, id, argc, argv);
     if (fflush(stdout) != 0 && code == 0)
         code = 1;
     brig_link_fini();

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/enclose_way.h"
+#include "launcher/ram.h"
 #include "proto/base/mem.h"
 #include "proto/base/parse.h"
 
@@ -19,7 +20,6 @@ extern char **environ;
 
 /* "WAY PID START BYTES HOME" for the program that is executed anew. */
 #define MARKER   "BRIGADE_ENCLOSURE"
-#define MIB      (1024.0 * 1024.0)
 #define MAX_ARGS 65536
 
 struct marker {
@@ -109,7 +109,7 @@ static void note_room(struct brig_enclosure *e, const struct brig_cgroup *g,
                       const struct brig_cgroup_files *files)
 {
     struct sysinfo info;
-    char where[PATH_MAX] = "", text[320] = "";
+    char where[PATH_MAX] = "", text[320] = "", budget[BRIG_RAM_TEXT], room[BRIG_RAM_TEXT];
     size_t at = strlen(e->note);
     if (g != NULL)
         e->room_bytes = brig_cgroup_least(g, files, where);
@@ -117,12 +117,11 @@ static void note_room(struct brig_enclosure *e, const struct brig_cgroup *g,
         e->room_bytes = e->bytes;
     if (sysinfo(&info) == 0 && (uint64_t)info.totalram * info.mem_unit < e->room_bytes) {
         e->room_bytes = (uint64_t)info.totalram * info.mem_unit;
-        snprintf(text, sizeof text, "the budget of %.1f MiB is more than the %.1f MiB of this machine",
-                 (double)e->bytes / MIB, (double)e->room_bytes / MIB);
+        snprintf(text, sizeof text, "the budget of %s is more than the %s of this machine",
+                 brig_ram_text(e->bytes, budget), brig_ram_text(e->room_bytes, room));
     } else if (e->room_bytes < e->bytes) {
-        snprintf(text, sizeof text,
-                 "the budget of %.1f MiB is more than the %.1f MiB that the cgroup %.200s allows",
-                 (double)e->bytes / MIB, (double)e->room_bytes / MIB, where);
+        snprintf(text, sizeof text, "the budget of %s is more than the %s that the cgroup %.200s allows",
+                 brig_ram_text(e->bytes, budget), brig_ram_text(e->room_bytes, room), where);
     }
     if (text[0] != '\0')
         snprintf(e->note + at, sizeof e->note - at, "%s%s", at == 0 ? "" : "; ", text);
@@ -152,10 +151,10 @@ static bool is_inside(struct brig_enclosure *e, const struct brig_way_ops *ops, 
 
 static void uncounted(struct brig_enclosure *e)
 {
-    char reasons[sizeof e->note];
+    char reasons[sizeof e->note], budget[BRIG_RAM_TEXT];
     snprintf(reasons, sizeof reasons, "%s", e->note);
-    snprintf(e->note, sizeof e->note, "the budget of %.1f MiB is counted and not enforced: %.400s",
-             (double)e->bytes / MIB, reasons);
+    snprintf(e->note, sizeof e->note, "the budget of %s is counted and not enforced: %.400s",
+             brig_ram_text(e->bytes, budget), reasons);
 }
 
 /* The second call: executed anew, inside. */
@@ -249,13 +248,13 @@ bool brig_enclosure_blame(const struct brig_enclosure *e, const char *name, int 
                           struct brig_fail *fail)
 {
     struct brig_enclosure_figures figures;
+    char budget[BRIG_RAM_TEXT];
     if (e == NULL || !WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != SIGKILL)
         return false;
     brig_enclosure_read(e, &figures);
     if (figures.oom_kills == BRIG_ENCLOSURE_UNKNOWN || figures.oom_kills == 0)
         return false;
-    brig_fail_set(fail, BRIG_ELIMIT,
-                  "%s was killed for memory: the run needed more than its budget of %.1f MiB", name,
-                  (double)e->bytes / MIB);
+    brig_fail_set(fail, BRIG_ELIMIT, "%s was killed for memory: the run needed more than its budget of %s",
+                  name, brig_ram_text(e->bytes, budget));
     return true;
 }

@@ -24,8 +24,9 @@ struct brig_bench_table {
     uint64_t bytes_per_token;
     unsigned n_starts, starts_shards; /* 0: no mode starts processes for a pass */
     uint64_t *starts_ns;
-    uint32_t *scratch;    /* ids of a run that is compared with the first */
-    double tokenize_mb_s; /* 0: the model has no tokenizer that is known */
+    uint32_t *scratch;                      /* ids of a run that is compared with the first */
+    const struct brig_enclosure *enclosure; /* NULL, or its way is NULL: there is no budget */
+    double tokenize_mb_s;                   /* 0: the model has no tokenizer that is known */
 };
 
 /* To standard output. */

@@ -92,6 +92,16 @@ int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const
     return r < 0 && fail->code == BRIG_ELIMIT ? brig_fail_prefix(fail, "--ram") : r;
 }
 
+int brig_budget_enclose(const struct brig_settings *s, uint64_t bytes, struct brig_fail *fail)
+{
+    int r = brig_enclose(s->enclosure, bytes, s->argv, fail);
+    if (r < 0)
+        return brig_fail_prefix(fail, "--ram");
+    if (s->enclosure->note[0] != '\0' && !s->quiet)
+        fprintf(stderr, "brigade: %s\n", s->enclosure->note);
+    return 0;
+}
+
 static void print_memory(FILE *out, const struct brig_plan *p)
 {
     char text[BRIG_RAM_TEXT];

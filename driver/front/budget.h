@@ -21,6 +21,12 @@ struct brig_budget_need {
 int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const struct brig_model *m,
                      const struct brig_budget_need *need, struct brig_fail *fail);
 
+/* Go into a memory cgroup of that size, where that is allowed: the program is then executed anew, and comes
+ * here again. Before anything is read from standard input. A line on standard error says what is not as
+ * asked.
+ */
+int brig_budget_enclose(const struct brig_settings *s, uint64_t bytes, struct brig_fail *fail);
+
 /* The plan for people, on several lines. */
 void brig_budget_print(FILE *out, const struct brig_plan *p, const struct brig_model *m);
 

@@ -87,15 +87,6 @@ static int open_tokenizer(struct brig_lineup *l, struct brig_fail *fail)
     return r < 0 ? brig_fail_prefix(fail, "%s", l->model->path) : 0;
 }
 
-/* The kernel holds us to the budget where it may: the program is executed anew here, once. */
-static int enclose(struct brig_lineup *l, struct brig_fail *fail)
-{
-    int r = brig_enclose(&l->enclosure, l->plan.budget_bytes, l->settings->argv, fail);
-    if (r == 0 && l->enclosure.note[0] != '\0' && !l->settings->quiet)
-        fprintf(stderr, "brigade: %s\n", l->enclosure.note);
-    return r;
-}
-
 /* A budget that cannot work is refused before anything is read or started. */
 static int make_plan(struct brig_lineup *l, const struct brig_budget_need *need, struct brig_fail *fail)
 {
@@ -107,7 +98,7 @@ static int make_plan(struct brig_lineup *l, const struct brig_budget_need *need,
     if (r == 0)
         r = brig_budget_plan(&l->plan, l->settings, l->model, need, fail);
     l->planned = r == 0;
-    return r < 0 ? r : enclose(l, fail);
+    return r == 0 ? brig_budget_enclose(l->settings, l->plan.budget_bytes, fail) : r;
 }
 
 int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool with_tokenizer,
@@ -222,7 +213,7 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     if (l->planned) {
         line.n_shards = l->plan.n_shards;
         line.plan = &l->plan;
-        line.enclosure = &l->enclosure;
+        line.enclosure = s->enclosure;
     }
     if (r == 0 && s->trace != NULL) {
         r = brig_trace_open(&l->trace, s->trace, fail);
@@ -292,7 +283,6 @@ int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail)
     brig_sched_free(l->sched);
     brig_session_free(l->session);
     brig_line_close(l->line);
-    brig_enclosure_leave(&l->enclosure);
     int t = brig_trace_close(l->trace, &trace_fail);
     int routes = brig_routes_close(l->routes, t < 0 ? NULL : &trace_fail);
     t = t < 0 ? t : routes;

@@ -28,12 +28,11 @@ struct brig_lineup {
     uint32_t ctx;
     struct brig_plan plan; /* with --ram */
     bool planned;
-    struct brig_enclosure enclosure; /* way NULL: none */
 };
 
 /* Model and token table; the tokenizer too when wanted (a model without one then fails). Checks the flags
- * that depend on the model, and with --ram makes the plan, for `budget`. Starts nothing. Release in every
- * case. */
+ * that depend on the model, and with --ram makes the plan, for `budget`, and goes into the enclosure (the
+ * program is executed anew). Starts nothing. Release in every case. */
 int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool with_tokenizer,
                      const struct brig_budget_need *budget, struct brig_fail *fail);
 

@@ -30,7 +30,6 @@ enum brig_lookup {
 };
 
 struct brig_settings {
-    char *const *argv;   /* of the program, for executing it anew; borrowed */
     const char *operand; /* MODEL, KIND or VERB; NULL when not given */
     const char *second;  /* OUT of pack */
     bool help;
@@ -59,7 +58,9 @@ struct brig_settings {
     uint64_t threads;                       /* 0: the shard's own default */
     enum brig_kv_id kv;
     bool exact;
-    struct brig_ram ram; /* for all processes together */
+    struct brig_ram ram;              /* for all processes together */
+    struct brig_enclosure *enclosure; /* filled when a budget is in force; the program leaves it at its end */
+    char *const *argv;                /* the whole command line, to execute it anew inside the enclosure */
     const char *chain;
     bool insecure;
     uint32_t timeout_ms;

@@ -318,6 +318,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
         r = run_all(&l, &t, fail);
     if (r == 0) {
         t.model = l.model;
+        t.enclosure = s->enclosure;
         if (s->bench_json == NULL || strcmp(s->bench_json, "-") != 0)
             r = brig_bench_table_print(&t, fail);
     }

@@ -130,7 +130,8 @@ static int report(struct brig_lineup *l, const struct brig_answer_job *job, cons
                               .generated = g,
                               .spec = l->spec,
                               .draft_model = l->drafts.model,
-                              .plan = l->planned ? &l->plan : NULL};
+                              .plan = l->planned ? &l->plan : NULL,
+                              .enclosure = s->enclosure};
     struct brig_buf line = {0};
     brig_line_stats(l->line, &rep.line);
     if (l->drafts.line != NULL)

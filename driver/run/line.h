@@ -43,8 +43,8 @@ struct brig_line_opts {
     /* Ask each stage for its PSS: in each frame where processes do not live longer, else in the first and
      * each BRIG_LINE_PSS_EVERY-th. */
     bool pss;
-    const struct brig_enclosure *enclosure; /* that this process is in; NULL: none */
     const struct brig_plan *plan;           /* how the launched shards hold their weights; NULL: mapped */
+    const struct brig_enclosure *enclosure; /* that all processes are in; or NULL */
     struct brig_trace *trace;               /* or NULL */
     struct brig_routes *routes;             /* the experts that rows choose are written there, or NULL */
     const volatile sig_atomic_t *cancel;    /* nonzero: give up soon with -BRIG_ECANCELLED; or NULL */

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "driver/run/enclosure_json.h"
 #include "driver/run/json.h"
 #include "driver/run/plan_json.h"
 #include "proto/base/clock.h"
@@ -231,6 +232,7 @@ int brig_report_write_json(const struct brig_report *r, const char *path, struct
     set_drafts(o, r);
     set_costs(o, r);
     json_object_set_new(o, "plan", plan_json(r));
+    json_object_set_new(o, "enclosure", brig_enclosure_json(r->enclosure));
     int err = brig_json_write(o, path, fail);
     json_decref(o);
     return err;

@@ -23,7 +23,8 @@ struct brig_report {
     struct brig_spec *spec;               /* NULL: nothing was drafted */
     const struct brig_model *draft_model; /* NULL: none */
     struct brig_line_stats draft_line;    /* its */
-    const struct brig_plan *plan;         /* NULL: there was no budget */
+    const struct brig_plan *plan;           /* NULL: there was no budget */
+    const struct brig_enclosure *enclosure; /* NULL, or its way is NULL: likewise */
 };
 
 /* One line, no newline. */

@@ -25,7 +25,7 @@ def test_help_lists_the_verbs_that_exist(world):
         assert verb in text and verb in listed
         assert "usage" in world.good("help", verb).out.lower()
         assert world.good(verb, "--help").out == world.good("help", verb).out
-    for verb in ("serve", "plan", "up"):
+    for verb in ("serve", "up"):
         assert "\n  %s " % verb not in text
     assert world.run(kit.SHARD, "--help").code == 0
 
