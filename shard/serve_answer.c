@@ -17,6 +17,7 @@ struct reply {
     uint64_t arrived_ns, pss_bytes;
     const uint8_t *timings; /* of the stages before */
     struct brig_fail *why;  /* it could not be computed */
+    const uint8_t *choices; /* of experts, of all rows */
 };
 
 static void list_wanted_rows(const struct brig_frame *f, uint32_t *rows)
@@ -27,7 +28,8 @@ static void list_wanted_rows(const struct brig_frame *f, uint32_t *rows)
             rows[n++] = f->wants[i].first + k;
 }
 
-/* A message for run->answer as it stands, with the timings of the stages before. */
+/* A message for run->answer as it stands, with the timings of the stages before and the choices of experts.
+ */
 static int make_message(struct reply *a, struct brig_msg **ret, struct brig_fail *fail)
 {
     struct brig_frame *f = &a->s->run->answer;
@@ -45,6 +47,7 @@ static int make_message(struct reply *a, struct brig_msg **ret, struct brig_fail
     }
     memcpy((uint8_t *)brig_msg_data(m) + f->timing_offset, a->timings,
            (size_t)f->n_stages * BRIG_STAGE_TIMING_BYTES);
+    memcpy((uint8_t *)brig_msg_data(m) + f->choices_offset, a->choices, (size_t)brig_frame_choices_bytes(f));
     *ret = m;
     return 0;
 }
@@ -191,7 +194,8 @@ int brig_serve_answer(struct brig_serve *s, struct brig_msg *m, uint64_t arrived
                       .arrived_ns = arrived_ns,
                       .pss_bytes = pss_bytes,
                       .timings = bytes + run->frame.timing_offset,
-                      .why = why};
+                      .why = why,
+                      .choices = bytes + run->frame.choices_offset};
     run->answer = run->frame;
     run->answer.n_ops = 0;
     list_wanted_rows(&run->frame, run->want_rows);

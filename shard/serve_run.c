@@ -82,7 +82,8 @@ int brig_serve_run_open(struct brig_serve *s, const struct brig_request *req, st
     run->max_rows = req->max_rows;
     run->ctx = req->ctx;
     run->slots = req->slots;
-    run->max_bytes = brig_frame_max_message(req->n_stages, req->max_rows, d->hidden, d->vocab);
+    run->max_bytes =
+        brig_frame_max_message(req->n_stages, req->max_rows, d->hidden, d->vocab, brig_desc_choices(d));
     memcpy(run->next_url, req->next_url, sizeof run->next_url);
     int r = clear_cache(s, fail);
     if (r == 0)

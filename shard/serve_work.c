@@ -71,6 +71,10 @@ static int check(const struct brig_serve *s, const struct brig_frame *f, struct 
         return brig_fail_set(fail, BRIG_EPROTO,
                              "a frame of kind %d with %u columns: %u hidden columns are due", (int)f->dtype,
                              f->cols, hidden);
+    if (f->n_choices != 0 && f->n_choices != brig_desc_choices(&s->hold->slice.desc))
+        return brig_fail_set(fail, BRIG_EPROTO,
+                             "a frame with room for %u choices of experts a row: %llu are made", f->n_choices,
+                             (unsigned long long)brig_desc_choices(&s->hold->slice.desc));
     if (f->n_rows > run->max_rows)
         return brig_fail_set(fail, BRIG_ELIMIT, "a frame of %u rows: the run stated at most %u", f->n_rows,
                              run->max_rows);
@@ -89,7 +93,9 @@ static int compute(struct brig_serve *s, const struct brig_frame *f, struct brig
         r = brig_kv_reserve(h->kv, f->runs[i].slot, f->runs[i].pos, f->runs[i].count, fail);
     if (r < 0 || f->n_rows == 0)
         return r;
-    float *rows = (float *)((uint8_t *)brig_msg_data(m) + f->payload_offset);
+    uint8_t *bytes = brig_msg_data(m);
+    float *rows = (float *)(bytes + f->payload_offset);
+    brig_block_record(s->run->block, f->n_choices > 0 ? bytes + f->choices_offset : NULL);
     brig_weights_expect(h->weights, brig_serve_head_rounds(s, f));
     return brig_block_run(s->run->block, h->kv, rows, f->runs, f->n_runs, &s->layer, fail);
 }

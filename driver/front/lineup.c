@@ -164,6 +164,9 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
             brig_trace_track(l->trace, 0, "driver");
     }
     line.trace = l->trace;
+    if (r == 0 && s->trace_routing != NULL)
+        r = brig_routes_open(&l->routes, s->trace_routing, l->model, fail);
+    line.routes = l->routes;
     if (r == 0)
         r = brig_line_open(&l->line, &line, fail);
     if (r == 0)
@@ -216,6 +219,8 @@ int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail)
     brig_session_free(l->session);
     brig_line_close(l->line);
     int t = brig_trace_close(l->trace, &trace_fail);
+    int routes = brig_routes_close(l->routes, t < 0 ? NULL : &trace_fail);
+    t = t < 0 ? t : routes;
     brig_tokenizer_free(l->tokenizer);
     brig_embed_close(l->embed);
     brig_model_close(l->model);

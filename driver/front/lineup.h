@@ -16,6 +16,7 @@ struct brig_lineup {
     struct brig_embed *embed;
     struct brig_tokenizer *tokenizer; /* NULL when not asked for */
     struct brig_trace *trace;         /* NULL unless --trace */
+    struct brig_routes *routes;       /* NULL unless --trace-routing */
     struct brig_line *line;
     struct brig_session *session;
     uint32_t ctx;
@@ -45,8 +46,8 @@ struct brig_lineup_need {
 /* Shards and session; the tokenizer when asked for (its failure is the one that is told, if both fail). */
 int brig_lineup_start(struct brig_lineup *l, const struct brig_lineup_need *need, struct brig_fail *fail);
 
-/* Ends the line in order; writes the trace (its failure is reported when there is none before). Everything
- * may be half-built. Returns r, or the trace's failure. */
+/* Ends the line in order; writes the traces (their failure is reported when there is none before). Everything
+ * may be half-built. Returns r, or the traces' failure. */
 int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail);
 
 /* The number of processes that a value of --shards means; too many is a usage failure that names the flag. */

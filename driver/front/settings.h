@@ -44,7 +44,7 @@ struct brig_settings {
     uint32_t timeout_ms;
     bool shards_given, mode_given, threads_given, kv_given, residency_given;
     /* what is written */
-    const char *stats, *trace, *out;
+    const char *stats, *trace, *trace_routing, *out;
     bool json, quiet;
     /* tokenize, logits */
     bool no_special, decode, as_text;

@@ -131,7 +131,10 @@ static int measure_once(struct brig_bench_table *t, const struct brig_bench_opts
                         struct brig_bench_row *row, unsigned k, struct brig_fail *fail)
 {
     uint32_t *ids = k == 0 ? row->ids : t->scratch;
-    int r = brig_bench_once(o, row->config, &row->samples[k], ids, fail);
+    struct brig_bench_opts opts = *o;
+    if (k > 0 || row != t->rows)
+        opts.routes = NULL; /* all runs choose alike */
+    int r = brig_bench_once(&opts, row->config, &row->samples[k], ids, fail);
     if (r == 0)
         r = check_ids(t, row, ids, fail);
     row->done = true;
@@ -196,6 +199,23 @@ static int measure_tokenizer(struct brig_lineup *l, struct brig_bench_table *t, 
     return r;
 }
 
+/* Runs in turn; with --trace-routing the first of them is written down. */
+static int measure_all(struct brig_lineup *l, struct brig_bench_table *t, struct brig_bench_opts *o,
+                       struct brig_fail *fail)
+{
+    struct brig_progress bar;
+    const char *path = l->settings->trace_routing;
+    int r = path == NULL ? 0 : brig_routes_open(&l->routes, path, l->model, fail);
+    if (r < 0)
+        return r;
+    o->routes = l->routes;
+    brig_progress_init(&bar, "bench", l->settings->quiet);
+    r = measure(t, o, &bar, fail);
+    brig_progress_wipe(&bar);
+    o->routes = NULL;
+    return r;
+}
+
 static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
@@ -212,7 +232,6 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
                                 .n_generate = (uint32_t)s->bench_generate,
                                 .flights = (unsigned)s->bench_flights,
                                 .cancel = brig_interrupt_flag()};
-    struct brig_progress bar;
     int r = brig_lineup_batch(BRIG_SESSION_MAX_ROWS, &o.batch_rows, fail);
     if (r == 0)
         r = fill_rows(t, l, fail);
@@ -220,12 +239,10 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
         r = allocate(t, s, fail);
     if (r < 0)
         return r;
-    brig_progress_init(&bar, "bench", s->quiet);
     t->n_prompt = o.n_prompt;
     t->n_generate = o.n_generate;
     t->bytes_per_token = brig_report_bytes_per_token(l->model, l->embed);
-    r = measure(t, &o, &bar, fail);
-    brig_progress_wipe(&bar);
+    r = measure_all(l, t, &o, fail);
     if (r == 0)
         r = measure_starts(t, &o, fail);
     return r < 0 ? r : measure_tokenizer(l, t, fail);

@@ -35,6 +35,7 @@ static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c
                                         .max_rows = rows_of(o, c),
                                         .timeout_ms = o->timeout_ms,
                                         .pss = pss,
+                                        .routes = pss ? NULL : o->routes,
                                         .cancel = o->cancel};
     return brig_line_open(ret, &line, fail);
 }

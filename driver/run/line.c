@@ -82,7 +82,8 @@ static int allocate(struct brig_line *l, unsigned n_stages, struct brig_fail *fa
         brig_samples_init(&l->hops, KEPT_SAMPLES) < 0)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for a line of %u shards", n_stages);
     const struct brig_desc *d = &l->opts.model->desc;
-    l->max_bytes = brig_frame_max_message(n_stages, l->opts.max_rows, d->hidden, d->vocab);
+    l->max_bytes =
+        brig_frame_max_message(n_stages, l->opts.max_rows, d->hidden, d->vocab, brig_desc_choices(d));
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "driver/run/routes.h"
 #include "launcher/launcher.h"
 #include "proto/base/err.h"
 #include "proto/model/model.h"
@@ -38,6 +39,7 @@ struct brig_line_opts {
      * each BRIG_LINE_PSS_EVERY-th. */
     bool pss;
     struct brig_trace *trace;            /* or NULL */
+    struct brig_routes *routes;          /* the experts that rows choose are written there, or NULL */
     const volatile sig_atomic_t *cancel; /* nonzero: give up soon with -BRIG_ECANCELLED; or NULL */
 };
 

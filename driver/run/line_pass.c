@@ -36,6 +36,8 @@ static int make_message(struct brig_line *l, const struct brig_pass *pass, struc
     f->part = 0;
     f->n_parts = 1;
     f->part_first_want = f->part_wants = 0;
+    f->n_choices =
+        l->opts.routes != NULL && pass->n_runs > 0 ? (uint32_t)brig_desc_choices(&l->opts.model->desc) : 0;
     f->n_runs = pass->n_runs;
     f->n_wants = pass->n_wants;
     f->n_ops = pass->n_ops;
@@ -231,7 +233,10 @@ static int receive(struct brig_line *l, struct brig_fail *fail)
         return r;
     if (l->now->frame.n_rows > 0)
         brig_line_account(l, m, brig_clock_ns());
-    r = brig_line_take_answer(l, m, &complete, fail);
+    if (l->now->frame.n_choices > 0)
+        r = brig_routes_add(l->opts.routes, &l->now->frame, &l->got, brig_msg_data(m), fail);
+    if (r == 0)
+        r = brig_line_take_answer(l, m, &complete, fail);
     brig_msg_free(m);
     for (uint32_t part = 1; r == 0 && !complete; part++) {
         r = brig_line_await(l, &m, fail);

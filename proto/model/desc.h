@@ -137,6 +137,9 @@ struct brig_desc {
  * n_experts of an expert's role. The driver's tables are in no cell. */
 uint32_t brig_desc_count(const struct brig_desc *d, enum brig_role role, uint32_t cell);
 
+/* Experts that a row chooses in all layers together, counting those without experts too; 0 without any. */
+uint64_t brig_desc_choices(const struct brig_desc *d);
+
 /* The tensors of a layer as one table: its size, and the place of a role in it. expert is 0 for roles that
  * come once. */
 uint32_t brig_desc_places(const struct brig_desc *d);

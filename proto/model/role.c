@@ -129,6 +129,11 @@ uint32_t brig_desc_count(const struct brig_desc *d, enum brig_role role, uint32_
     }
 }
 
+uint64_t brig_desc_choices(const struct brig_desc *d)
+{
+    return (uint64_t)d->n_layers * d->n_experts_used;
+}
+
 uint32_t brig_desc_places(const struct brig_desc *d)
 {
     return BRIG_ROLE_EXPERT_FIRST + (BRIG_ROLE_LAYER_COUNT - BRIG_ROLE_EXPERT_FIRST) * d->n_experts;

@@ -46,8 +46,8 @@ static void pack_header(const struct brig_frame *f, struct sink *s)
     msgpack_pack_fix_uint64(&pk, f->frame_id);
     msgpack_pack_fix_uint32(&pk, f->epoch);
     msgpack_pack_fix_uint32(&pk, f->stage);
-    const uint32_t plain[] = {f->n_stages, f->flags,   f->dtype,           f->cols,      f->top,
-                              f->part,     f->n_parts, f->part_first_want, f->part_wants};
+    const uint32_t plain[] = {f->n_stages, f->flags,   f->dtype,           f->cols,       f->top,
+                              f->part,     f->n_parts, f->part_first_want, f->part_wants, f->n_choices};
     for (unsigned i = 0; i < sizeof plain / sizeof plain[0]; i++)
         msgpack_pack_uint32(&pk, plain[i]);
     msgpack_pack_uint64(&pk, f->payload_bytes);
@@ -89,6 +89,9 @@ static int check_counts(const struct brig_frame *f, struct brig_fail *fail)
                              BRIG_FRAME_MAX_STAGES);
     if ((f->flags & ~BRIG_FRAME_FLAGS) != 0)
         return brig_fail_set(fail, BRIG_EPROTO, "frame: unknown flags %#x", f->flags);
+    if (f->n_choices > BRIG_FRAME_MAX_CHOICES)
+        return brig_fail_set(fail, BRIG_ELIMIT, "frame: %u choices of experts a row (at most %u)",
+                             f->n_choices, BRIG_FRAME_MAX_CHOICES);
     if (f->cols > BRIG_FRAME_MAX_COLS || f->top > BRIG_FRAME_MAX_TOP)
         return brig_fail_set(fail, BRIG_ELIMIT, "frame: %u columns, %u candidates (limits %u, %u)", f->cols,
                              f->top, BRIG_FRAME_MAX_COLS, BRIG_FRAME_MAX_TOP);
@@ -227,10 +230,16 @@ int brig_frame_layout(struct brig_frame *f, struct brig_fail *fail)
     struct sink count = {0};
     pack_header(f, &count);
     f->timing_offset = brig_align_up(count.len, TIMING_ALIGN);
-    f->payload_offset =
+    f->choices_offset =
         brig_align_up(f->timing_offset + (uint64_t)f->n_stages * BRIG_STAGE_TIMING_BYTES, PAYLOAD_ALIGN);
+    f->payload_offset = brig_align_up(f->choices_offset + brig_frame_choices_bytes(f), PAYLOAD_ALIGN);
     f->message_bytes = f->payload_offset + f->payload_bytes;
     return 0;
+}
+
+uint64_t brig_frame_choices_bytes(const struct brig_frame *f)
+{
+    return 2 * (uint64_t)f->n_rows * f->n_choices;
 }
 
 /* ---- writing ---- */
@@ -304,7 +313,8 @@ static uint64_t at_least(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-uint64_t brig_frame_max_message(uint32_t n_stages, uint32_t max_rows, uint32_t hidden, uint32_t vocab)
+uint64_t brig_frame_max_message(uint32_t n_stages, uint32_t max_rows, uint32_t hidden, uint32_t vocab,
+                                uint64_t n_choices)
 {
     uint64_t rows = at_most(max_rows, BRIG_FRAME_MAX_ROWS);
     uint64_t row_hidden = 4 * at_most(hidden, BRIG_FRAME_MAX_COLS);
@@ -312,7 +322,8 @@ uint64_t brig_frame_max_message(uint32_t n_stages, uint32_t max_rows, uint32_t h
     uint64_t candidates =
         rows * (8 + 8 * (uint64_t)BRIG_FRAME_MAX_TOP); /* padded when the vocabulary is smaller */
     uint64_t part = at_least(at_most(rows * row_logits, BRIG_FRAME_MAX_PART), row_logits);
-    uint64_t head =
-        BRIG_FRAME_MAX_HEAD + (uint64_t)n_stages * BRIG_STAGE_TIMING_BYTES + TIMING_ALIGN + PAYLOAD_ALIGN;
+    uint64_t choices = 2 * rows * at_most(n_choices, BRIG_FRAME_MAX_CHOICES) + PAYLOAD_ALIGN;
+    uint64_t head = BRIG_FRAME_MAX_HEAD + (uint64_t)n_stages * BRIG_STAGE_TIMING_BYTES + TIMING_ALIGN +
+                    PAYLOAD_ALIGN + choices;
     return head + at_least(at_least(rows * row_hidden, candidates), part) + BRIG_FRAME_MAX_ERROR;
 }

@@ -1,10 +1,11 @@
 /*
  * Frames: the one kind of message that carries work. docs/wire.md is the page for other implementers.
  *
- * Message layout:   msgpack array (header) | zero padding | stage timings | zero padding | payload
- * The payload starts at a multiple of 64 bytes from the start of the message. The header's mutable fields
- * have a fixed width, so that a shard updates them in place and sends the same message on. The wire carries
- * data only: never pointers, paths or code. Integers of the timings and the payload are little-endian.
+ * Message layout:   msgpack array (header) | zero padding | stage timings | zero padding | choices of experts
+ * | zero padding | payload The payload starts at a multiple of 64 bytes from the start of the message. The
+ * header's mutable fields have a fixed width, so that a shard updates them in place and sends the same
+ * message on. The wire carries data only: never pointers, paths or code. Integers of the timings and the
+ * payload are little-endian.
  */
 #ifndef BRIG_PROTO_WIRE_FRAME_H
 #define BRIG_PROTO_WIRE_FRAME_H
@@ -17,14 +18,15 @@
 
 #define BRIG_PROTO_VERSION 3u
 
-#define BRIG_FRAME_MAX_RUNS   256u
-#define BRIG_FRAME_MAX_WANTS  256u
-#define BRIG_FRAME_MAX_OPS    256u
-#define BRIG_FRAME_MAX_ROWS   4096u
-#define BRIG_FRAME_MAX_STAGES 8192u
-#define BRIG_FRAME_MAX_TOP    1024u
-#define BRIG_FRAME_MAX_COLS   (1u << 24)
-#define BRIG_FRAME_MAX_ERROR  1024u /* bytes of an error's text */
+#define BRIG_FRAME_MAX_RUNS    256u
+#define BRIG_FRAME_MAX_WANTS   256u
+#define BRIG_FRAME_MAX_OPS     256u
+#define BRIG_FRAME_MAX_ROWS    4096u
+#define BRIG_FRAME_MAX_STAGES  8192u
+#define BRIG_FRAME_MAX_TOP     1024u
+#define BRIG_FRAME_MAX_CHOICES (1u << 15) /* of a row */
+#define BRIG_FRAME_MAX_COLS    (1u << 24)
+#define BRIG_FRAME_MAX_ERROR   1024u /* bytes of an error's text */
 /* Positions of a slot are below this. */
 #define BRIG_FRAME_MAX_POS (1u << 31)
 /* No header is longer, and none needs more than this before its timings. */
@@ -98,23 +100,26 @@ struct brig_frame {
         n_parts; /* of an answer; 0 of 1 otherwise. part p of LOGITS holds rows from part_first_want */
     uint32_t part_first_want; /* index among the wanted rows of this part's first row */
     uint32_t part_wants;      /* wanted rows in this part (CANDIDATES, LOGITS) */
+    /* Experts that each row chooses in all layers of the model together (layers x used), when each stage is
+     * to write down those of its own layers; 0: it is not. */
+    uint32_t n_choices;
     unsigned n_runs, n_wants, n_ops;
     struct brig_run runs[BRIG_FRAME_MAX_RUNS];
     struct brig_want wants[BRIG_FRAME_MAX_WANTS];
     struct brig_cache_op ops[BRIG_FRAME_MAX_OPS];
     /* Set by layout or decode: */
     uint32_t n_rows, n_want_rows; /* sums over runs and wants */
-    uint64_t timing_offset, payload_offset, payload_bytes, message_bytes;
+    uint64_t timing_offset, choices_offset, payload_offset, payload_bytes, message_bytes;
 };
 
-/* Compute the last five fields (and n_rows, n_want_rows) from the others and check them against the caps.
+/* Compute the last six fields (and n_rows, n_want_rows) from the others and check them against the caps.
  * payload_bytes follows from dtype, rows, cols, top and part_wants; for BRIG_DTYPE_ERROR set it before.
  * Fields that follow from dtype are set: cols 0 for NONE and ERROR; part 0 of 1 for all but LOGITS, with
  * every wanted row in it for CANDIDATES and none for the others. */
 int brig_frame_layout(struct brig_frame *f, struct brig_fail *fail);
 
-/* Write header and padding of a laid-out frame into msg [message_bytes]; timings are zeroed, the payload is
- * left alone. */
+/* Write header and padding of a laid-out frame into msg [message_bytes]; timings and choices are zeroed, the
+ * payload is left alone. */
 int brig_frame_encode(const struct brig_frame *f, void *msg, size_t n, struct brig_fail *fail);
 
 /* Read and check a message: version, types, caps, every length against n, runs and wants against the rows,
@@ -130,9 +135,14 @@ void brig_frame_put_timing(const struct brig_frame *f, void *msg, uint32_t stage
 void brig_frame_get_timing(const struct brig_frame *f, const void *msg, uint32_t stage,
                            struct brig_stage_timing *t);
 
+/* The choices of experts, u16 little-endian [n_rows, n_choices]: of each row, layer after layer, the experts
+ * in ascending order. Bytes of all rows. */
+uint64_t brig_frame_choices_bytes(const struct brig_frame *f);
+
 /* Largest legal message for a line: header cap + timings + the largest of rows x 4 x hidden, an answer part
- * with at least one whole row of `vocab`, and the most candidates for every row. For RECVMAXSZ and for the
- * sender's check. */
-uint64_t brig_frame_max_message(uint32_t n_stages, uint32_t max_rows, uint32_t hidden, uint32_t vocab);
+ * with at least one whole row of `vocab`, and the most candidates for every row; n_choices of each row beside
+ * it. For RECVMAXSZ and for the sender's check. */
+uint64_t brig_frame_max_message(uint32_t n_stages, uint32_t max_rows, uint32_t hidden, uint32_t vocab,
+                                uint64_t n_choices);
 
 #endif

@@ -48,6 +48,7 @@ static void read_plain(struct brig_unpack *u, struct brig_frame *f)
     brig_unpack_u32(u, &f->n_parts);
     brig_unpack_u32(u, &f->part_first_want);
     brig_unpack_u32(u, &f->part_wants);
+    brig_unpack_u32(u, &f->n_choices);
     brig_unpack_u64(u, &f->payload_bytes);
     f->dtype = dtype < BRIG_DTYPE_COUNT ? (enum brig_dtype)dtype : BRIG_DTYPE_COUNT;
 }
@@ -122,8 +123,10 @@ static int check_stated(const struct brig_frame *f, const struct stated *s, cons
         return brig_fail_set(fail, BRIG_EPROTO,
                              "frame: header fields are not of the width that they must be");
     size_t timings_end = (size_t)f->timing_offset + (size_t)f->n_stages * BRIG_STAGE_TIMING_BYTES;
+    size_t choices_end = (size_t)(f->choices_offset + brig_frame_choices_bytes(f));
     if (!all_zero(msg + head_bytes, (size_t)f->timing_offset - head_bytes) ||
-        !all_zero(msg + timings_end, (size_t)f->payload_offset - timings_end))
+        !all_zero(msg + timings_end, (size_t)f->choices_offset - timings_end) ||
+        !all_zero(msg + choices_end, (size_t)f->payload_offset - choices_end))
         return brig_fail_set(fail, BRIG_EPROTO, "frame: padding is not zero");
     if (!stage_fits(f))
         return brig_fail_set(fail, BRIG_EPROTO, "frame: an answer from stage %u of %u", f->stage,

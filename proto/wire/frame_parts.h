@@ -4,7 +4,7 @@
 
 #include "proto/wire/frame.h"
 
-#define BRIG_FRAME_FIELDS 18u /* elements of the header's array */
+#define BRIG_FRAME_FIELDS 19u /* elements of the header's array */
 
 /* The first fields have a fixed width, so that `stage` lies at the same place in every message: array head
  * (3 bytes), version (1), run id (9), frame id (9), epoch (5), then stage (5). */

@@ -34,6 +34,10 @@ void brig_block_free(struct brig_block *b); /* NULL allowed */
 int brig_block_run(struct brig_block *b, struct brig_kv *kv, float *h, const struct brig_run *runs,
                    unsigned n_runs, atomic_uint *layer_now, struct brig_fail *fail);
 
+/* From the next run on, write down which experts each row chooses, as a frame carries it: u16 little-endian
+ * [n_rows, n_layers of the model, used], those of the slice's own layers. NULL: no longer. */
+void brig_block_record(struct brig_block *b, void *choices);
+
 /* ---- head ---- */
 
 struct brig_candidate {

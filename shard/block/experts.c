@@ -64,6 +64,26 @@ void brig_experts_choose(const struct brig_desc *d, float *logits, uint32_t *cho
             weights[k] = weights[k] / of_chosen;
 }
 
+void brig_block_record(struct brig_block *b, void *choices)
+{
+    b->choices = choices;
+}
+
+/* What the router chose, for people who ask: its place in the frame is that of the layer in the model. */
+static void record(const struct brig_block *b, uint32_t layer)
+{
+    const struct brig_desc *d = b->desc;
+    size_t used = d->n_experts_used;
+    for (size_t row = 0; row < b->n_rows; row++) {
+        uint8_t *to = b->choices + 2 * (row * d->n_layers + layer) * used;
+        const uint32_t *from = b->routing.expert + row * used;
+        for (size_t k = 0; k < used; k++, to += 2) {
+            to[0] = (uint8_t)from[k];
+            to[1] = (uint8_t)(from[k] >> 8);
+        }
+    }
+}
+
 static void choose_piece(void *ctx, unsigned thread, uint32_t row)
 {
     struct brig_block *b = ctx;
@@ -211,6 +231,8 @@ int brig_experts(struct brig_block *b, uint32_t layer, struct brig_fail *fail)
     if (r < 0)
         return r;
     brig_team_run(b->setup.team, b->n_rows, choose_piece, b);
+    if (b->choices != NULL)
+        record(b, layer);
     give_seats(b);
     if (!one)
         brig_team_run(b->setup.team, b->n_rows * d->n_experts_used, gather_piece, &j);

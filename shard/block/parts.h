@@ -102,7 +102,8 @@ struct brig_block {
 
     /* The frame at work. */
     uint32_t n_rows;
-    float *h; /* [n_rows, hidden] */
+    float *h;         /* [n_rows, hidden] */
+    uint8_t *choices; /* of brig_block_record, or NULL */
     struct brig_kv *kv;
 };
 

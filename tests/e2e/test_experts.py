@@ -115,7 +115,7 @@ def test_inspect_shows_them(world):
     assert j["desc"]["qk_norm"] == "whole" and j["desc"]["clip_qkv"] == 0
     ups = [t for t in j["tensors"] if t["role"] == "expert_up" and t["layer"] == 2]
     assert [t["expert"] for t in ups] == list(range(16)) and {t["bytes"] for t in ups} == {64 * 32 * 18 // 32}
-    plain = world.good("inspect", kit.fixture()).out
+    plain = world.good("inspect", kit.fixture()).out.replace(kit.fixture(), "")
     assert "expert" not in plain and "q and k norm" not in plain
     assert json.loads(world.good("inspect", kit.fixture(), "--json").out)["desc"]["experts"] is None
 

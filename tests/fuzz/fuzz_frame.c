@@ -47,7 +47,7 @@ static void try_frame(uint8_t *m, size_t n)
     }
     check_rows(&f);
     check(f.payload_offset % 64 == 0 && f.payload_offset + f.payload_bytes == n && f.message_bytes == n);
-    check(n <= brig_frame_max_message(f.n_stages, f.n_rows, f.cols, f.cols));
+    check(n <= brig_frame_max_message(f.n_stages, f.n_rows, f.cols, f.cols, f.n_choices));
     uint8_t *copy = brig_alloc(n, 1);
     check(copy != NULL && brig_frame_encode(&f, copy, n, NULL) == 0);
     check(memcmp(m, copy, f.timing_offset) == 0);

@@ -9,6 +9,9 @@
 #include "proto/base/mem.h"
 #include "proto/wire/frame.h"
 
+/* Of experts, that fill puts in. */
+static uint32_t choices;
+
 /* Rows 5, 6, 7 of slot 1 and row 900 of slot 0; the last of each is wanted; one cache operation. */
 static void fill(struct brig_frame *f, enum brig_dtype dtype)
 {
@@ -29,6 +32,7 @@ static void fill(struct brig_frame *f, enum brig_dtype dtype)
     f->ops[0] = (struct brig_cache_op){BRIG_CACHE_COPY, 1, 0};
     f->cols = 16;
     f->n_parts = 1;
+    f->n_choices = choices;
     if (dtype == BRIG_DTYPE_NONE)
         f->n_wants = f->n_runs = 0;
     if (dtype == BRIG_DTYPE_CANDIDATES || dtype == BRIG_DTYPE_HIDDEN)
@@ -69,6 +73,7 @@ static void same(const struct brig_frame *a, const struct brig_frame *b)
     assert_memory_equal(a->ops, b->ops, a->n_ops * sizeof *a->ops);
     assert_true(a->n_rows == b->n_rows && a->n_want_rows == b->n_want_rows);
     assert_true(a->timing_offset == b->timing_offset && a->payload_offset == b->payload_offset);
+    assert_true(a->n_choices == b->n_choices && a->choices_offset == b->choices_offset);
     assert_true(a->payload_bytes == b->payload_bytes && a->message_bytes == b->message_bytes);
 }
 
@@ -88,7 +93,9 @@ static void round_trip(void **state)
         same(&f, &g);
         assert_true(f.payload_bytes == payload[d]);
         assert_true(f.payload_offset % 64 == 0 && f.timing_offset % 32 == 0);
-        assert_true(f.timing_offset + 3 * BRIG_STAGE_TIMING_BYTES <= f.payload_offset);
+        assert_true(f.timing_offset + 3 * BRIG_STAGE_TIMING_BYTES <= f.choices_offset);
+        assert_true(f.choices_offset % 64 == 0 && brig_frame_choices_bytes(&f) == 2 * f.n_rows * choices);
+        assert_true(f.choices_offset + brig_frame_choices_bytes(&f) <= f.payload_offset);
         assert_true(f.message_bytes == f.payload_offset + f.payload_bytes);
         for (uint64_t i = 0; i < f.payload_bytes; i++) /* encode leaves the payload alone */
             assert_true(m[f.payload_offset + i] == 0xa5);
@@ -100,13 +107,13 @@ static void round_trip(void **state)
 static void known_bytes(void **state)
 {
     static const uint8_t head[] = {
-        0xdc, 0x00, 0x12, 0x03,                               /* 18 fields, version 3 */
+        0xdc, 0x00, 0x13, 0x03,                               /* 19 fields, version 3 */
         0xcf, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, /* run id */
         0xcf, 0,    0,    0,    0,    0,    0,    1,    0x2c, /* frame id 300 */
         0xce, 0,    0,    0,    2,                            /* epoch */
         0xce, 0,    0,    0,    0,                            /* stage */
         0x03, 0x01, 0x01, 0x10, 0x28,                         /* stages, flags, dtype, cols, top */
-        0x00, 0x01, 0x00, 0x00,                               /* part 0 of 1, first want, wants */
+        0x00, 0x01, 0x00, 0x00, 0x00,                         /* part 0 of 1, first want, wants; no choices */
         0xcd, 0x01, 0x00,                                     /* 256 bytes of payload */
         0x96, 0x01, 0x05, 0x03, 0x00, 0xcd, 0x03, 0x84, 0x01, /* runs */
         0x92, 0x02, 0x02,                                     /* wants */
@@ -204,6 +211,7 @@ static const struct wrong wrongs[] = {
     {.what = "no rows", AT(n_runs), 0, AT(n_wants), 0},
     {.what = "no columns", AT(cols), 0},
     {.what = "many columns", AT(cols), BRIG_FRAME_MAX_COLS + 1},
+    {.what = "many choices of experts", AT(n_choices), BRIG_FRAME_MAX_CHOICES + 1},
     {.what = "many candidates", AT(top), BRIG_FRAME_MAX_TOP + 1},
 };
 
@@ -282,6 +290,7 @@ static void largest(void **state)
     f.flags = BRIG_FRAME_PSS;
     f.dtype = BRIG_DTYPE_HIDDEN;
     f.cols = 1;
+    f.n_choices = 0;
     f.top = BRIG_FRAME_MAX_TOP;
     f.n_runs = f.n_wants = f.n_ops = 256;
     for (unsigned i = 0; i < 256; i++) {
@@ -293,19 +302,25 @@ static void largest(void **state)
     assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, NULL), 0);
     same(&f, &g);
     assert_true(f.timing_offset <= BRIG_FRAME_MAX_HEAD);
-    assert_true(f.message_bytes <= brig_frame_max_message(BRIG_FRAME_MAX_STAGES, 4096, 1, 1));
+    assert_true(f.message_bytes <= brig_frame_max_message(BRIG_FRAME_MAX_STAGES, 4096, 1, 1, 0));
     brig_free(m);
+    f.n_choices = BRIG_FRAME_MAX_CHOICES;
+    assert_int_equal(brig_frame_layout(&f, NULL), 0);
+    assert_true(f.message_bytes > (uint64_t)4096 * 2 * BRIG_FRAME_MAX_CHOICES);
+    assert_true(f.message_bytes <= brig_frame_max_message(BRIG_FRAME_MAX_STAGES, 4096, 1, 1, UINT64_MAX));
+    f.n_choices = 0;
     f.dtype = BRIG_DTYPE_CANDIDATES;
     f.cols = BRIG_FRAME_MAX_TOP;
     assert_int_equal(brig_frame_layout(&f, NULL), 0);
-    assert_true(f.message_bytes <= brig_frame_max_message(BRIG_FRAME_MAX_STAGES, 4096, 1, 1));
+    assert_true(f.message_bytes <= brig_frame_max_message(BRIG_FRAME_MAX_STAGES, 4096, 1, 1, 0));
     f.dtype = BRIG_DTYPE_HIDDEN;
     f.cols = 1u << 20;
     assert_int_equal(brig_frame_layout(&f, NULL), 0);
-    assert_true(f.message_bytes <= brig_frame_max_message(BRIG_FRAME_MAX_STAGES, 4096, 1u << 20, 1));
+    assert_true(f.message_bytes <= brig_frame_max_message(BRIG_FRAME_MAX_STAGES, 4096, 1u << 20, 1, 0));
     /* no overflow at the ends of the types */
-    assert_true(brig_frame_max_message(UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX) > 1ull << 38);
-    assert_true(brig_frame_max_message(1, 1, 576, 49152) < (1u << 20));
+    assert_true(brig_frame_max_message(UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX) >
+                1ull << 38);
+    assert_true(brig_frame_max_message(1, 1, 576, 49152, 0) < (1u << 20));
 }
 
 /* ---- what decode refuses ---- */
@@ -351,6 +366,27 @@ static void truncated(void **state)
     }
 }
 
+/* Room for the choices of experts lies between timings and payload, and what is around it must be zero. */
+static void choices_of_experts(void **state)
+{
+    (void)state;
+    choices = 5;
+    round_trip(state);
+    truncated(state);
+    fill(&f, BRIG_DTYPE_HIDDEN);
+    uint8_t *m = message(&f);
+    assert_true(f.choices_offset == 256 && f.payload_offset == 320); /* 4 rows of 5, 2 bytes each */
+    memset(m + f.choices_offset, 0xff, 40);
+    assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, NULL), 0);
+    for (size_t at = 256 + 40; at < 320; at++) {
+        m[at] = 1;
+        assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, NULL), -BRIG_EPROTO);
+        m[at] = 0;
+    }
+    brig_free(m);
+    choices = 0;
+}
+
 static void every_byte_changed(void **state)
 {
     (void)state;
@@ -375,15 +411,15 @@ static void versions_and_lies(void **state)
     (void)state;
     fill(&f, BRIG_DTYPE_HIDDEN);
     uint8_t *m = message(&f);
-    m[3] = 1;
+    m[3] = 2;
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EVERSION);
     m[3] = 3;
-    m[2] = 0x13; /* a field more */
+    m[2] = 0x14; /* a field more */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
-    m[2] = 0x12;
-    m[42] = 0x02; /* a payload twice as long */
+    m[2] = 0x13;
+    m[43] = 0x02; /* a payload twice as long */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
-    m[42] = 0x01;
+    m[43] = 0x01;
     assert_int_equal(decode_exact(m, f.message_bytes), 0);
     m[63] = 1; /* padding before the timings */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
@@ -392,7 +428,7 @@ static void versions_and_lies(void **state)
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
     m[f.timing_offset + 144] = 0;
     static const uint8_t huge[] = {0xdd, 0xff, 0xff, 0xff, 0xff};
-    memcpy(m + 44, huge, sizeof huge); /* four thousand million runs */
+    memcpy(m + 45, huge, sizeof huge); /* four thousand million runs */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
     brig_free(m);
 }
@@ -436,6 +472,7 @@ int main(void)
         cmocka_unit_test(parts),
         cmocka_unit_test(largest),
         cmocka_unit_test(truncated),
+        cmocka_unit_test(choices_of_experts),
         cmocka_unit_test(every_byte_changed),
         cmocka_unit_test(versions_and_lies),
         cmocka_unit_test(widths_are_fixed),
