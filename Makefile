@@ -36,7 +36,7 @@ LDFLAGS := -pthread $(LDFLAGS_$(VARIANT))
 # The shard program is linked statically: measured, a process with NNG starts and ends in 1.0 ms instead of 1.8
 # (docs/benchmarks.md). --no-warnings: the linker warns that names are then resolved by the libc that it runs on.
 SHARD_LDFLAGS_release := -static-pie -Wl,--no-warnings
-LIBS_PROTO = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -ljansson -lm
+LIBS_PROTO = -luring -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -ljansson -lm
 LIBS_DRIVER = $(shell pkg-config --libs libpcre2-8 libutf8proc jansson libedit)
 
 # Instruction sets with kernels of their own, by what the compiler builds for.

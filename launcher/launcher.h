@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "launcher/probe.h"
 #include "proto/base/err.h"
 #include "proto/link/link.h"
 #include "proto/model/model.h"

@@ -56,6 +56,8 @@ struct brig_settings {
     const char *bench_modes, *bench_shards, *bench_streams, *bench_json;
     uint64_t bench_prompt, bench_generate, bench_repeat;
     uint64_t bench_flights; /* 0: chosen */
+    /* probe */
+    bool fresh;
 };
 
 #define BRIG_SHARDS_ALL UINT64_MAX

@@ -10,7 +10,6 @@
 #include "driver/front/progress.h"
 #include "driver/front/verb.h"
 #include "driver/run/bench_tokenizer.h"
-#include "driver/run/probe.h"
 #include "driver/run/report.h"
 #include "proto/base/mem.h"
 #include "proto/base/parse.h"

@@ -7,6 +7,7 @@
 #include "driver/sample/sampler.h"
 #include "driver/token/tokenizer.h"
 #include "launcher/launcher.h"
+#include "proto/disk/reader.h"
 #include "proto/link/link.h"
 #include "proto/model/family.h"
 #include "proto/model/format.h"
@@ -53,6 +54,8 @@ static const struct kind {
     {"modes", "mode", "which shard processes live between tokens", mode},
     {"residencies", "residency", "how weights are in the memory of a shard", residency},
     {"places", "place", "where shard processes are started", place},
+    {"readers", "reader", "ways to read weights from the disk, the first that works is taken",
+     brig_reader_at},
     {"tokenizers", "tokenizer", "kinds of tokenizers", brig_tokenizer_kind_at},
     {"pretokenizers", "pretokenizer", "kinds of pre-tokenizers, for --pre", brig_pretokenizer_at},
     {"templates", "template", "chat templates", brig_chat_template_at},

@@ -7,8 +7,8 @@ import pytest
 import kit
 from kit import fixture
 
-VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "pack", "verify", "list", "help")
-KINDS = ("families", "types", "formats", "links", "modes", "places", "tokenizers", "pretokenizers", "templates",
+VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "probe", "pack", "verify", "list", "help")
+KINDS = ("families", "types", "formats", "links", "modes", "places", "readers", "tokenizers", "pretokenizers", "templates",
          "samplers", "errors", "verbs")
 
 

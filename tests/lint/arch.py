@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The include law: who may include whom, and nothing else. `make check-arch` runs it.
 
-Inside proto: base < wire, model, stat < link. shard -> proto. launcher -> proto. driver -> proto and the
+Inside proto: base < wire, model, stat, disk < link (which does without disk). shard -> proto. launcher -> proto. driver -> proto and the
 launcher's one public header. Includes name the whole path from the top folder. Tests may include anything.
 """
 import argparse
@@ -16,6 +16,7 @@ PROTO = {  # room: rooms of proto that it may include, beside itself
     "wire": ("base",),
     "model": ("base",),
     "stat": ("base",),
+    "disk": ("base",),
     "link": ("base", "wire", "model", "stat"),
 }
 PUBLIC_LAUNCHER = "launcher/launcher.h"
@@ -79,6 +80,10 @@ CASES = [  # (file, what it includes, allowed)
     ("proto/model/a.c", "proto/base/b.h", True),
     ("proto/model/a.c", "proto/stat/s.h", False),
     ("proto/stat/a.c", "proto/link/l.h", False),
+    ("proto/disk/a.c", "proto/base/b.h", True),
+    ("proto/disk/a.c", "proto/model/m.h", False),
+    ("proto/link/a.c", "proto/disk/d.h", False),
+    ("shard/weights/a.c", "proto/disk/d.h", True),
     ("proto/link/a.c", "proto/wire/w.h", True),
     ("proto/link/a.c", "shard/serve.h", False),
     ("shard/a.c", "proto/link/l.h", True),

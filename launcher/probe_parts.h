@@ -1,0 +1,31 @@
+/* The parts of a probe: the disk, and what is remembered. */
+#ifndef BRIG_LAUNCHER_PROBE_PARTS_H
+#define BRIG_LAUNCHER_PROBE_PARTS_H
+
+#include "launcher/probe.h"
+#include "proto/disk/file.h"
+
+/* Fill a buffer of 256 MiB and sum it n times, shared between so many threads; bytes per second of each. */
+int brig_probe_memory(unsigned threads, unsigned n, double *ret_bytes_s, struct brig_fail *fail);
+
+/* Fill p's figures of the disk by reading this file; file: opened without `direct`. */
+int brig_probe_disk(struct brig_probe *p, const struct brig_disk_file *file,
+                    const struct brig_probe_opts *opts, struct brig_fail *fail);
+
+/* The best of p->rows, by median among those with the most samples: the fastest that reads direct, unless one
+ * through the page cache, which takes several times the CPU time from those that compute, is faster by a
+ * quarter. Of such as are within 5 % of it the one with the fewest bytes in flight. NULL: no row has a
+ * figure. */
+const struct brig_probe_row *brig_probe_best(const struct brig_probe *p);
+
+/* Whether the best row's samples differ so much that something else must have been at work; says so in
+ * p->note when that is empty. Such figures are remembered for BRIG_PROBE_NOISY_AGE_S only. */
+bool brig_probe_noisy(struct brig_probe *p);
+
+/* Overwrite p with what is remembered for p->host and p->device. False when there is nothing, or it is too
+ * old or not what can be believed; p is as it was then. */
+bool brig_probe_recall(struct brig_probe *p, uint64_t now_s);
+/* Put p among what is remembered. */
+int brig_probe_remember(const struct brig_probe *p, struct brig_fail *fail);
+
+#endif
