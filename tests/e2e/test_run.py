@@ -14,11 +14,11 @@ STATS = {
     "seed": int, "prompt_tokens": int, "generated_tokens": int, "ids": list, "stop_reason": str, "start_s": NUMBER,
     "ttft_s": NUMBER, "prefill_tok_s": NUMBER, "decode_tok_s": NUMBER, "pss_peak_bytes": int,
     "cgroup_peak_bytes": (int, type(None)), "weights_bytes": int, "bytes_per_token": int, "hops_per_token": int,
-    "hop_us_p50": (int, float, type(None)), "hop_us_p99": (int, float, type(None)), "per_shard": list,
+    "hop_us_p50": (int, float, type(None)), "hop_us_p99": (int, float, type(None)), "per_shard": list, "experts": type(None),
 }
 SHARD_STATS = {"stage": int, "pid": int, "host": str, "layers": list, "head": bool, "start_s": NUMBER,
                "compute_s": NUMBER, "wait_s": NUMBER, "mapped_bytes": int, "pss_peak_bytes": int, "read_bytes": int,
-               "stall_s": NUMBER}
+               "stall_s": NUMBER, "experts": type(None)}
 
 
 def check_types(value, wanted):

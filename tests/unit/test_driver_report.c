@@ -77,11 +77,11 @@ static void every_field_is_written(void **state)
         "stop_reason",    "start_s",         "ttft_s",        "prefill_tok_s",
         "decode_tok_s",   "pss_peak_bytes",  "weights_bytes", "cgroup_peak_bytes",
         "hops_per_token", "bytes_per_token", "hop_us_p50",    "hop_us_p99",
-        "per_shard",
+        "experts",        "per_shard",
     };
     static const char *const shard_fields[] = {
-        "stage",     "pid",    "host",         "layers",         "head",       "start_s",
-        "compute_s", "wait_s", "mapped_bytes", "pss_peak_bytes", "read_bytes", "stall_s"};
+        "stage",  "pid",          "host",           "layers",     "head",    "start_s", "compute_s",
+        "wait_s", "mapped_bytes", "pss_peak_bytes", "read_bytes", "stall_s", "experts"};
     char path[] = "/tmp/brigade-report-XXXXXX";
     struct run r;
     struct brig_fail fail;
