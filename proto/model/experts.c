@@ -11,7 +11,7 @@ static bool is_streamed_expert(const struct brig_slice_tensor *t)
 
 bool brig_slice_expert_sizes(const struct brig_slice *s, uint64_t align, struct brig_expert_sizes *ret)
 {
-    uint64_t most[BRIG_EXPERT_PARTS] = {0};
+    uint64_t most[BRIG_EXPERT_PARTS] = {0}, n[BRIG_EXPERT_PARTS] = {0};
     *ret = (struct brig_expert_sizes){.align = align};
     for (unsigned i = 0; i < s->n_tensors; i++) {
         const struct brig_slice_tensor *t = &s->tensors[i];
@@ -20,11 +20,12 @@ bool brig_slice_expert_sizes(const struct brig_slice *s, uint64_t align, struct 
         uint64_t bytes = brig_align_up(t->offset + t->bytes, align) - (t->offset & ~(align - 1));
         unsigned part = t->role - BRIG_ROLE_EXPERT_FIRST;
         most[part] = most[part] > bytes ? most[part] : bytes;
-        ret->n_experts += part == 0;
+        n[part]++;
     }
     for (unsigned i = 0; i < BRIG_EXPERT_PARTS; i++) {
         ret->part_at[i] = ret->slot_bytes;
         ret->slot_bytes += most[i];
+        ret->n_experts = ret->n_experts > n[i] ? ret->n_experts : n[i];
     }
     return ret->n_experts > 0;
 }

@@ -18,7 +18,7 @@ struct brig_expert_sizes {
     uint64_t align;
     uint64_t slot_bytes;                 /* of an expert */
     uint64_t part_at[BRIG_EXPERT_PARTS]; /* in a slot */
-    uint64_t n_experts;                  /* streamed, of all layers of the slice together */
+    uint64_t n_experts;                  /* streamed, of all layers of the slice together; 0: none */
 };
 
 /* False: the slice streams no experts. align is a power of two. */

@@ -66,10 +66,19 @@ static struct brig_entry *entry_of(const struct brig_expert_cache *c, uint32_t h
                               home % c->n_experts);
 }
 
+/* Single matrices of an expert may be held in another way. */
+static bool is_streamed(const struct brig_expert_cache *c, uint32_t home, unsigned part)
+{
+    const struct brig_entry *e = entry_of(c, home, part);
+    return e != NULL && e->matrix.type != NULL && e->hold == BRIG_HOLD_STREAM;
+}
+
 /* Where the matrices of its expert lie from now on; NULL: nowhere. */
 static void place(const struct brig_expert_cache *c, uint32_t home, const struct slot *s)
 {
     for (unsigned i = 0; i < N_PARTS; i++) {
+        if (!is_streamed(c, home, i))
+            continue;
         struct brig_entry *e = entry_of(c, home, i);
         const struct brig_slice_tensor *t = &c->w->slice->tensors[e->tensor];
         uint64_t at = (uint64_t)(s != NULL ? s - c->slots : 0) * c->sizes.slot_bytes + c->sizes.part_at[i];
@@ -165,7 +174,7 @@ static int load(struct brig_expert_cache *c, struct home *h, bool urgent, struct
     if (s == NULL)
         return 0;
     for (unsigned i = 0; i < N_PARTS; i++)
-        s->fetch[i].state = BRIG_FETCH_IDLE;
+        s->fetch[i].state = is_streamed(c, (uint32_t)(h - c->homes), i) ? BRIG_FETCH_IDLE : BRIG_FETCH_READY;
     s->home = (uint32_t)(h - c->homes);
     h->slot = (uint32_t)(s - c->slots);
     h->fresh = true;
@@ -379,26 +388,16 @@ static int make_slots(struct brig_expert_cache *c, struct brig_fail *fail)
     return 0;
 }
 
-static bool is_streamed(const struct brig_expert_cache *c, uint32_t home, unsigned part)
-{
-    const struct brig_entry *e = entry_of(c, home, part);
-    return e != NULL && e->matrix.type != NULL && e->hold == BRIG_HOLD_STREAM;
-}
-
-static int start(struct brig_expert_cache *c, struct brig_fail *fail)
+static void start(struct brig_expert_cache *c)
 {
     c->layer = NONE;
     for (uint32_t i = 0; i < c->n_slots; i++)
         c->slots[i].home = NONE;
     for (uint32_t i = 0; i < c->n_layers * c->n_experts; i++) {
         c->homes[i].slot = NONE;
-        c->homes[i].streamed = is_streamed(c, i, 0);
-        for (unsigned part = 1; part < N_PARTS; part++)
-            if (is_streamed(c, i, part) != c->homes[i].streamed)
-                return brig_fail_set(fail, BRIG_EFORMAT, "expert %u of layer %u is streamed in part only",
-                                     i % c->n_experts, c->first_layer + i / c->n_experts);
+        for (unsigned part = 0; part < N_PARTS; part++)
+            c->homes[i].streamed = c->homes[i].streamed || is_streamed(c, i, part);
     }
-    return 0;
 }
 
 int brig_expert_cache_open(struct brig_expert_cache **ret, struct brig_weights *w, struct brig_fail *fail)
@@ -422,12 +421,11 @@ int brig_expert_cache_open(struct brig_expert_cache **ret, struct brig_weights *
     c->n_experts = w->desc->n_experts;
     c->n_slots = n_slots;
     r = make_slots(c, fail);
-    if (r == 0)
-        r = start(c, fail);
     if (r < 0) {
         brig_expert_cache_close(c);
         return r;
     }
+    start(c);
     *ret = c;
     return 0;
 }
