@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -105,6 +106,7 @@ static int stages_init(struct brig_launcher *l, struct brig_fail *fail)
         l->stages[i] = (struct brig_stage){.number = i,
                                            .cells = cells[i],
                                            .n_layers = m->desc.n_layers,
+                                           .enclosure = l->opts.enclosure,
                                            .slice_fd = -1,
                                            .cache_fd = -1,
                                            .pid_fd = -1,
@@ -202,6 +204,22 @@ struct brig_cells brig_launcher_cells(const struct brig_launcher *l, unsigned st
     return l->stages[stage].cells;
 }
 
+bool brig_launcher_lives(const struct brig_launcher *l, unsigned stage)
+{
+    return l->opts.mode->lives(stage, l->n_stages, l->opts.keep);
+}
+
+uint64_t brig_launcher_slice_bytes(const struct brig_launcher *l, unsigned stage)
+{
+    return brig_slice_cells_bytes(l->opts.model, l->stages[stage].cells);
+}
+
+uint64_t brig_launcher_cache_bytes(const struct brig_launcher *l, unsigned stage)
+{
+    struct stat st;
+    return fstat(l->stages[stage].cache_fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
 /* Arguments as strings in one buffer; argv points into it. */
 struct arguments {
     struct brig_buf text;
@@ -240,12 +258,12 @@ static int build_args(struct arguments *a, const struct brig_launcher *l, const 
     r |= add_arg(a, "--link=%s", o->link->name);
     r |= add_arg(a, "--ctx=%u", o->ctx);
     r |= add_arg(a, "--slots=%u", o->slots);
-    r |= add_arg(a, "--kv=%s", o->kv_f32 ? "f32" : "f16");
+    r |= add_arg(a, "--kv=%s", brig_kv_type_name(o->kv));
     if (o->threads != 0)
         r |= add_arg(a, "--threads=%u", o->threads);
     if (o->exact)
         r |= add_arg(a, "--exact");
-    if (o->once)
+    if (!brig_launcher_lives(l, s->number))
         r |= add_arg(a, "--once");
     for (unsigned i = 0; i < a->n; i++)
         a->argv[i] = a->text.data + a->offsets[i];
@@ -305,6 +323,7 @@ int brig_launcher_start(struct brig_launcher *l, unsigned stage, struct brig_fai
         return r;
     }
     s->ready_fd = ready[0];
+    brig_enclosure_expose(s->enclosure, s->pid);
     s->pid_fd = (int)syscall(SYS_pidfd_open, s->pid, 0);
     if (s->pid_fd < 0) {
         r = brig_fail_errno(fail, BRIG_EIO, "shard %u: no pidfd", stage);

@@ -12,20 +12,25 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "launcher/enclose.h"
 #include "launcher/probe.h"
 #include "proto/base/err.h"
 #include "proto/link/link.h"
+#include "proto/model/kv_type.h"
 #include "proto/model/model.h"
 #include "proto/model/slice.h"
 #include "proto/wire/control.h"
 
 /* Launch modes: which processes live between tokens. One row each in mode.def. */
 struct brig_mode {
-    const char *name; /* "warm", "cold" */
+    const char *name; /* "warm", "pool", "cold" */
     const char *help;
-    bool keeps;     /* a stage's process lives until the end of the run, and stages are chained; else it works
-                       once and exits, and the frame returns to the driver */
-    unsigned ahead; /* how many stages after the one at work are started early */
+    /* Does the process of this stage live until the end of the run? Else it works once and exits. keep: how
+     * many are to live, 1 to n_stages, where the mode leaves that to the user. */
+    bool (*lives)(unsigned stage, unsigned n_stages, unsigned keep);
+    bool keeps; /* all live, and stages are chained; else each frame returns to the driver between stages */
+    bool picks; /* how many live is the user's choice (--keep) */
+    unsigned ahead; /* how many of those that work once are started early, at most */
 };
 
 const struct brig_mode *brig_mode_at(unsigned i); /* NULL after the last row */
@@ -42,13 +47,16 @@ struct brig_launch_opts {
     const struct brig_model *model;
     unsigned n_shards;
     unsigned threads; /* per shard; 0: the shard's own default */
-    bool exact, kv_f32;
+    enum brig_kv_id kv;
+    bool exact;
     const struct brig_link *link;           /* for frames */
     const struct brig_residency *residency; /* how all weights are held; NULL: mapped */
-    bool once;                              /* each process exits after one frame with rows */
+    const struct brig_mode *mode;           /* a process that does not live exits after one frame with rows */
+    unsigned keep; /* how many live, where the mode leaves it to the user: 1 to n_shards */
     uint32_t ctx, slots;
     uint32_t timeout_ms; /* for a started process to be ready */
     const char *program; /* path of brigade-shard, NULL: beside this program, then in PATH */
+    const struct brig_enclosure *enclosure; /* that this process is in; borrowed, NULL: none */
 };
 
 struct brig_launcher;
@@ -61,6 +69,13 @@ void brig_launcher_close(struct brig_launcher *l);
 
 unsigned brig_launcher_stages(const struct brig_launcher *l);
 struct brig_cells brig_launcher_cells(const struct brig_launcher *l, unsigned stage);
+
+/* Does its process live until the end of the run? */
+bool brig_launcher_lives(const struct brig_launcher *l, unsigned stage);
+/* Weights of its slice. */
+uint64_t brig_launcher_slice_bytes(const struct brig_launcher *l, unsigned stage);
+/* What its cache takes of memory now, pages that were never used not counted. */
+uint64_t brig_launcher_cache_bytes(const struct brig_launcher *l, unsigned stage);
 
 /* Start the process of a stage and return at once; a new generation each time. The stage has none alive. */
 int brig_launcher_start(struct brig_launcher *l, unsigned stage, struct brig_fail *fail);

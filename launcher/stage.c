@@ -2,6 +2,7 @@
 #include "launcher/stage.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,8 +30,22 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+/* What the process said last, if we have not read it: a line "error TEXT" among those that are left. */
+static void last_words(struct brig_stage *s)
+{
+    char text[2048], *save = NULL;
+    if (s->ready_fd < 0 || s->words[0] != '\0' || fcntl(s->ready_fd, F_SETFL, O_NONBLOCK) < 0)
+        return;
+    ssize_t n = read(s->ready_fd, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    for (char *line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save))
+        if (strncmp(line, "error ", 6) == 0)
+            snprintf(s->words, sizeof s->words, "%.390s", line + 6);
+}
+
 static void ended(struct brig_stage *s, int status)
 {
+    last_words(s);
     s->wait_status = status;
     s->pid = 0;
     s->is_ready = false;
@@ -77,6 +92,8 @@ int brig_stage_fail(const struct brig_stage *s, struct brig_fail *fail)
     brig_stage_name(s, name, sizeof name);
     if (s->words[0] != '\0')
         return brig_fail_set(fail, BRIG_EDEAD, "%s: %s", name, s->words);
+    if (brig_enclosure_blame(s->enclosure, name, s->wait_status, fail))
+        return -BRIG_ELIMIT;
     if (WIFSIGNALED(s->wait_status))
         return brig_fail_set(fail, BRIG_EDEAD, "%s was killed by signal %d (%s)", name,
                              WTERMSIG(s->wait_status), strsignal(WTERMSIG(s->wait_status)));
@@ -133,7 +150,6 @@ int brig_stage_wait_ready(struct brig_stage *s, uint64_t deadline_ns, struct bri
         return brig_stage_fail(s, fail);
     bool got = read_line(s->ready_fd, line, sizeof line, deadline_ns);
     if (got && parse_ready(s, line)) {
-        close_fd(&s->ready_fd);
         s->is_ready = true;
         return 0;
     }

@@ -20,12 +20,13 @@ struct brig_stage {
     uint32_t generation;
     pid_t pid;    /* 0: none alive, or it has been waited for */
     int pid_fd;   /* readable when it has ended */
-    int ready_fd; /* read end of its ready pipe, -1 once read */
+    int ready_fd; /* read end of its pipe: "ready", later perhaps last words; -1 when it has ended */
     bool is_ready;
     int wait_status; /* of the last one that was waited for */
     uint64_t spawned_ns, start_ns;
     char control_url[BRIG_URL_MAX];
-    char words[400]; /* what it said before it failed */
+    char words[400];                        /* what it said before it failed */
+    const struct brig_enclosure *enclosure; /* NULL: none */
 };
 
 /* "shard 3 (layers 9:12, head)" */

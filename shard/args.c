@@ -25,7 +25,7 @@ const char brig_shard_help[] =
     "  --ctx N            positions of a slot (default: as trained, at most 4096)\n"
     "  --slots N          sequences side by side (default 1)\n"
     "  --threads N        threads that compute (default: the CPUs that this process may use)\n"
-    "  --kv f16|f32       how keys and values are stored (default f16, f32 with --exact)\n"
+    "  --kv f16|f32|q8    how keys and values are stored (default f16, f32 with --exact)\n"
     "  --exact            activations stay f32\n"
     "  --residency NAME   how weights are in memory: map (paged in as used; the default), lock (read in at "
     "the\n"
@@ -165,10 +165,9 @@ static int layers(struct brig_shard_args *a, struct brig_fail *fail)
 static int kv_type(struct brig_shard_args *a, struct brig_fail *fail)
 {
     a->kv_given = true;
-    a->kv_f32 = strcmp(optarg, "f32") == 0;
-    if (a->kv_f32 || strcmp(optarg, "f16") == 0)
+    if (brig_kv_type_by_name(optarg, &a->kv))
         return 0;
-    return brig_fail_set(fail, BRIG_EUSAGE, "--kv: \"%s\" is neither f16 nor f32", optarg);
+    return brig_fail_set(fail, BRIG_EUSAGE, "--kv: \"%s\" is none of f16, f32 and q8", optarg);
 }
 
 static int residency(struct brig_shard_args *a, struct brig_fail *fail)
@@ -331,7 +330,7 @@ int brig_shard_args_parse(struct brig_shard_args *a, int argc, char **argv, stru
     if (a->help || a->version)
         return 0;
     if (a->exact && !a->kv_given) /* as `brigade run --exact` means it */
-        a->kv_f32 = true;
+        a->kv = BRIG_KV_F32;
     if (optind < argc)
         a->model = argv[optind++];
     if (optind < argc)

@@ -7,6 +7,7 @@
 
 #include "proto/base/err.h"
 #include "proto/link/link.h"
+#include "proto/model/kv_type.h"
 #include "proto/model/model.h"
 #include "proto/model/slice.h"
 
@@ -36,7 +37,8 @@ struct brig_shard_args {
     uint32_t ctx;                 /* 0: the trained length, at most 4096 */
     uint32_t slots;
     uint32_t threads; /* 0: as many as this process may use */
-    bool kv_f32, kv_given, exact;
+    enum brig_kv_id kv;
+    bool kv_given, exact;
 };
 
 /* Strings are borrowed from argv. Failures are -BRIG_EUSAGE and name the flag; ready_fd and launched are set

@@ -128,7 +128,7 @@ static int open_cache(struct brig_holding *h, struct brig_fail *fail)
 {
     const struct brig_shard_args *a = h->args;
     uint32_t trained = h->slice.desc.ctx_trained;
-    h->shape = (struct brig_kv_shape){.f32 = a->kv_f32, .slots = a->slots, .ctx = a->ctx};
+    h->shape = (struct brig_kv_shape){.type = a->kv, .slots = a->slots, .ctx = a->ctx};
     if (a->ctx == 0)
         h->shape.ctx = trained != 0 && trained < DEFAULT_CTX ? trained : DEFAULT_CTX;
     int fd = a->cache_fd;
@@ -161,7 +161,7 @@ int brig_holding_init(struct brig_holding *h, const struct brig_shard_args *args
                              name != NULL ? name : "");
     }
     h->threads = args->threads != 0 ? args->threads : brig_team_default_threads();
-    brig_numeric_class(h->numeric_class, args->exact, args->kv_f32 ? "f32" : "f16");
+    brig_numeric_class(h->numeric_class, args->exact, brig_kv_type_name(args->kv));
     int r = args->launched ? from_launcher(h, fail) : from_model(h, fail);
     if (r < 0)
         return r;

@@ -14,6 +14,7 @@
 #include "proto/base/version.h"
 #include "proto/link/link.h"
 #include "shard/args.h"
+#include "shard/bus.h"
 #include "shard/holding.h"
 #include "shard/serve.h"
 #include "shard/watch.h"
@@ -32,7 +33,8 @@ static bool write_line(int fd, const char *line, size_t n)
     return true;
 }
 
-/* One line for the launcher's pipe, which is closed: "ready URL NANOSECONDS" or "error TEXT". */
+/* One line for the launcher's pipe: "ready URL NANOSECONDS" or "error TEXT". After "ready" it is kept for
+ * last words, which come from a signal handler. */
 static bool tell_launcher(struct brig_shard_args *a, const char *word, const char *text)
 {
     char line[BRIG_URL_MAX + 512];
@@ -40,7 +42,10 @@ static bool tell_launcher(struct brig_shard_args *a, const char *word, const cha
         return false;
     int n = snprintf(line, sizeof line, "%s %s\n", word, text);
     bool told = n > 0 && (size_t)n < sizeof line && write_line(a->ready_fd, line, (size_t)n);
-    close(a->ready_fd);
+    if (!told || strcmp(word, "ready") != 0) {
+        brig_bus_tell(-1);
+        close(a->ready_fd);
+    }
     a->ready_fd = -1;
     return told;
 }
@@ -77,6 +82,7 @@ static void say_ready(struct brig_shard_args *a, const struct brig_serve *s)
     snprintf(text, sizeof text, "%s %llu", s->control_url, (unsigned long long)brig_clock_ns());
     if (tell_launcher(a, "ready", text) || a->launched)
         return;
+    brig_bus_name(h->what);
     struct brig_weights_stats w = brig_weights_stats(h->weights);
     fprintf(stderr,
             "brigade-shard: %s of %s, %.1f MB of weights, %u positions, %u thread%s, kernel %s, \"%s\"\n",

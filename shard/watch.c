@@ -9,16 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Mapped weights whose file was cut short after it was mapped: nothing can be computed any more. */
-static void on_bus(int signal)
-{
-    static const char text[] =
-        "brigade-shard: a mapped file can no longer be read (did it become shorter while in use?)\n";
-    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
-    (void)ignored;
-    (void)signal;
-    _exit(1);
-}
+#include "shard/bus.h"
 
 /* The launcher holds the only write end: its end of file is the launcher's death, however it died. */
 static void *watch_pipe(void *arg)
@@ -62,8 +53,8 @@ static void stop_signals(sigset_t *set)
 int brig_watch_start(const struct brig_shard_args *args, struct brig_fail *fail)
 {
     sigset_t stop;
-    struct sigaction bus = {.sa_handler = on_bus};
-    sigaction(SIGBUS, &bus, NULL);
+    brig_bus_install();
+    brig_bus_tell(args->ready_fd);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     if (args->launched)

@@ -78,7 +78,7 @@ static bool hop_cost(const struct brig_bench_table *t, const struct brig_bench_r
 static void print_row(const struct brig_bench_table *t, const struct brig_bench_row *row)
 {
     char start[32] = "-", p50[32] = "-", p99[32] = "-";
-    if (row->config.mode->keeps) /* else nothing is started before the first pass */
+    if (row->config.mode->keeps || row->config.mode->picks) /* else nothing starts before the first pass */
         snprintf(start, sizeof start, "%.3f", MEDIAN(row, start_s, t->repeat));
     if (row->samples[0].has_hops) {
         snprintf(p50, sizeof p50, "%.1f", MEDIAN(row, hop_us_p50, t->repeat));
@@ -170,7 +170,9 @@ static json_t *row_json(const struct brig_bench_table *t, const struct brig_benc
     json_object_set_new(o, "rows_per_frame", json_real(MEDIAN(row, rows_per_frame, t->repeat)));
     json_object_set_new(o, "threads", json_integer(row->samples[0].threads));
     json_object_set_new(o, "start_s",
-                        row->config.mode->keeps ? json_real(MEDIAN(row, start_s, t->repeat)) : json_null());
+                        row->config.mode->keeps || row->config.mode->picks
+                            ? json_real(MEDIAN(row, start_s, t->repeat))
+                            : json_null());
     json_object_set_new(o, "prefill_tok_s", json_real(MEDIAN(row, prefill_tok_s, t->repeat)));
     json_object_set_new(o, "decode_tok_s", json_real(MEDIAN(row, decode_tok_s, t->repeat)));
     json_object_set_new(o, "hop_us_p50", hop_json(row, MEDIAN(row, hop_us_p50, t->repeat)));

@@ -25,15 +25,22 @@ int brig_lineup_count(const struct brig_model *m, uint64_t shards, unsigned *ret
     return 0;
 }
 
+/* A number that a test sets; *v is left alone when it sets none. */
+static int from_test(const char *name, uint64_t *v, struct brig_fail *fail)
+{
+    const char *text = getenv(name);
+    if (text != NULL && (!brig_parse_u64(text, v) || *v < 1))
+        return brig_fail_set(fail, BRIG_EUSAGE, "%s=%s: a whole number from 1 is needed", name, text);
+    return 0;
+}
+
 int brig_lineup_batch(uint32_t max_rows, uint32_t *ret, struct brig_fail *fail)
 {
-    const char *text = getenv("BRIGADE_TEST_BATCH");
     uint64_t v = max_rows;
-    if (text != NULL && (!brig_parse_u64(text, &v) || v < 1))
-        return brig_fail_set(fail, BRIG_EUSAGE, "BRIGADE_TEST_BATCH=%s: a whole number from 1 is needed",
-                             text);
-    *ret = v < max_rows ? (uint32_t)v : max_rows;
-    return 0;
+    int r = from_test("BRIGADE_TEST_BATCH", &v, fail);
+    if (r == 0)
+        *ret = v < max_rows ? (uint32_t)v : max_rows;
+    return r;
 }
 
 static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
@@ -139,12 +146,13 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     uint32_t max_rows = ctx < BRIG_SESSION_MAX_ROWS ? ctx : BRIG_SESSION_MAX_ROWS;
     struct brig_line_opts line = {.model = l->model,
                                   .mode = s->mode,
+                                  .keep = (unsigned)s->keep,
                                   .threads = (unsigned)s->threads,
                                   .residency = s->residency,
                                   .link = s->link,
                                   .hold = s->hold,
                                   .exact = s->exact,
-                                  .kv_f32 = s->kv_f32,
+                                  .kv = s->kv,
                                   .ctx = ctx,
                                   .slots = 1,
                                   .max_rows = max_rows,
@@ -156,6 +164,8 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
                                   .cancel = brig_interrupt_flag()};
     struct brig_session_opts session = {.model = l->model, .embed = l->embed, .ctx = ctx};
     int r = brig_lineup_batch(max_rows, &session.batch_rows, fail);
+    if (r == 0)
+        r = from_test("BRIGADE_TEST_AHEAD", &line.ahead_bytes, fail);
     if (r == 0)
         r = brig_lineup_count(l->model, need->star ? BRIG_SHARDS_ALL : s->shards, &line.n_shards, fail);
     if (r == 0 && s->trace != NULL) {

@@ -184,8 +184,7 @@ static int take_kv(struct brig_settings *s, const struct brig_option *o, const c
 {
     (void)o;
     s->kv_given = true;
-    s->kv_f32 = strcmp(value, "f32") == 0;
-    return s->kv_f32 || strcmp(value, "f16") == 0 ? 0 : wrong(fail, "f16 or f32 is needed");
+    return brig_kv_type_by_name(value, &s->kv) ? 0 : wrong(fail, "f16, f32 or q8 is needed");
 }
 
 static int take_timeout(struct brig_settings *s, const struct brig_option *o, const char *value,
@@ -303,7 +302,7 @@ static int finish(struct brig_settings *s, const struct brig_verb *v, int argc, 
     if (missing != NULL && !s->help)
         return brig_fail_set(fail, BRIG_EUSAGE, "%s is missing: brigade %s %s", missing, v->name, v->usage);
     if (s->exact && !s->kv_given)
-        s->kv_f32 = true;
+        s->kv = BRIG_KV_F32;
     s->operand = n > 0 ? argv[optind] : NULL;
     s->second = n > 1 ? argv[optind + 1] : NULL;
     return 0;

@@ -34,11 +34,13 @@ struct brig_settings {
     /* the line */
     uint64_t shards; /* BRIG_SHARDS_ALL: one for each cell */
     const struct brig_mode *mode;
+    uint64_t keep;                          /* of the mode that picks; 0: its own choice */
     bool hold;                              /* of the CPUs, during a pass */
     const struct brig_residency *residency; /* NULL: auto */
     const struct brig_link *link;           /* NULL: as is best for the mode */
     uint64_t threads;                       /* 0: the shard's own default */
-    bool kv_f32, exact;
+    enum brig_kv_id kv;
+    bool exact;
     const char *chain;
     bool insecure;
     uint32_t timeout_ms;

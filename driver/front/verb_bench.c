@@ -172,7 +172,7 @@ static int measure_starts(struct brig_bench_table *t, const struct brig_bench_op
 {
     const struct brig_bench_row *most = NULL;
     for (unsigned i = 0; i < t->n_rows; i++)
-        if (!t->rows[i].config.mode->keeps &&
+        if (!t->rows[i].config.mode->keeps && !t->rows[i].config.mode->picks &&
             (most == NULL || t->rows[i].config.n_shards > most->config.n_shards))
             most = &t->rows[i];
     if (most == NULL)
@@ -220,12 +220,13 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
     const struct brig_settings *s = l->settings;
     struct brig_bench_opts o = {.model = l->model,
                                 .embed = l->embed,
+                                .keep = (unsigned)s->keep,
                                 .threads = (unsigned)s->threads,
                                 .residency = s->residency,
                                 .link = s->link,
                                 .hold = s->hold,
                                 .exact = s->exact,
-                                .kv_f32 = s->kv_f32,
+                                .kv = s->kv,
                                 .timeout_ms = s->timeout_ms,
                                 .n_prompt = (uint32_t)s->bench_prompt,
                                 .n_generate = (uint32_t)s->bench_generate,

@@ -11,6 +11,7 @@
 #include "proto/link/link.h"
 #include "proto/model/family.h"
 #include "proto/model/format.h"
+#include "proto/model/kv_type.h"
 #include "proto/model/type.h"
 
 /* Row i of a table whose rows are objects with a name and a line of help. */
@@ -27,10 +28,12 @@
 ROW_OF(family, brig_family, brig_family_at)
 ROW_OF(type, brig_type, brig_type_at)
 ROW_OF(format, brig_format, brig_format_at)
+ROW_OF(kv_type, brig_kv_type, brig_kv_type_at)
 ROW_OF(link_row, brig_link, brig_link_at)
 ROW_OF(mode, brig_mode, brig_mode_at)
 ROW_OF(place, brig_place, brig_place_at)
 ROW_OF(residency, brig_residency, brig_residency_at)
+ROW_OF(way, brig_way, brig_way_at)
 ROW_OF(verb, brig_verb, brig_verb_at)
 
 static const char *error(unsigned i, const char **help)
@@ -49,6 +52,7 @@ static const struct kind {
 } kinds[] = {
     {"families", "family", "kinds of models", family},
     {"types", "type", "stored types of tensors", type},
+    {"kv-types", "kv-type", "types of the KV cache, for --kv", kv_type},
     {"formats", "format", "file formats of checkpoints", format},
     {"links", "link", "ways that frames travel", link_row},
     {"modes", "mode", "which shard processes live between tokens", mode},
@@ -56,6 +60,7 @@ static const struct kind {
     {"places", "place", "where shard processes are started", place},
     {"readers", "reader", "ways to read weights from the disk, the first that works is taken",
      brig_reader_at},
+    {"enclosures", "enclosure", "how a budget of memory is enforced, in the order tried", way},
     {"tokenizers", "tokenizer", "kinds of tokenizers", brig_tokenizer_kind_at},
     {"pretokenizers", "pretokenizer", "kinds of pre-tokenizers, for --pre", brig_pretokenizer_at},
     {"templates", "template", "chat templates", brig_chat_template_at},

@@ -124,7 +124,7 @@ static int report(struct brig_lineup *l, const struct brig_answer_job *job, cons
                               .embed = l->embed,
                               .mode = s->mode->name,
                               .exact = s->exact,
-                              .kv_f32 = s->kv_f32,
+                              .kv = s->kv,
                               .seed = job->sample.seed,
                               .n_prompt = job->prompt.n,
                               .generated = g};

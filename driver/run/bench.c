@@ -18,18 +18,26 @@ static uint32_t rows_of(const struct brig_bench_opts *o, struct brig_bench_confi
     return rows < BRIG_SESSION_MAX_ROWS ? (uint32_t)rows : BRIG_SESSION_MAX_ROWS;
 }
 
+static unsigned keep_of(const struct brig_bench_opts *o, struct brig_bench_config c)
+{
+    if (!c.mode->picks)
+        return 0;
+    return o->keep < c.n_shards ? o->keep : c.n_shards;
+}
+
 static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c, bool pss,
                      struct brig_line **ret, struct brig_fail *fail)
 {
     const struct brig_line_opts line = {.model = o->model,
                                         .mode = c.mode,
+                                        .keep = keep_of(o, c),
                                         .n_shards = c.n_shards,
                                         .threads = o->threads,
                                         .residency = o->residency,
                                         .link = o->link,
                                         .hold = o->hold,
                                         .exact = o->exact,
-                                        .kv_f32 = o->kv_f32,
+                                        .kv = o->kv,
                                         .ctx = ctx_of(o),
                                         .slots = c.n_streams,
                                         .max_rows = rows_of(o, c),

@@ -13,11 +13,13 @@
 struct brig_bench_opts {
     const struct brig_model *model; /* pointers are borrowed */
     struct brig_embed *embed;
+    unsigned keep; /* of modes that pick: how many shards live, at most all; 0: half of them */
     unsigned threads;
     bool hold;
     const struct brig_residency *residency; /* NULL: mapped */
     const struct brig_link *link;           /* NULL: as is best for the mode */
-    bool exact, kv_f32;
+    enum brig_kv_id kv;
+    bool exact;
     uint32_t timeout_ms;
     uint32_t n_prompt, n_generate; /* n_generate >= 2 */
     uint32_t batch_rows;           /* at most BRIG_SESSION_MAX_ROWS; cut to what there is to send */

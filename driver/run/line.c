@@ -114,6 +114,28 @@ static int listen_for_frames(struct brig_line *l, const struct brig_ctl_client *
     return l->rx_link->listen(&l->rx, url, l->max_bytes, l->rx_url, fail);
 }
 
+/* The processes that live, all at once; on a star they are also attached and dialled. */
+static int start_living(struct brig_line *l, struct brig_fail *fail)
+{
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < l->n_stages; i++)
+        if (brig_line_lives(l, i))
+            r = brig_launcher_start(l->launcher, i, fail);
+    for (unsigned i = 0; r == 0 && i < l->n_stages; i++) {
+        if (!brig_line_lives(l, i))
+            continue;
+        if (!l->opts.mode->keeps) {
+            r = brig_peer_up(l, i, fail);
+            continue;
+        }
+        r = brig_launcher_ready(l->launcher, i, l->peers[i].url, fail);
+        l->stages[i].start_ns = brig_launcher_start_ns(l->launcher, i);
+        if (r == 0)
+            r = brig_peer_hello(l, i, fail);
+    }
+    return r;
+}
+
 static int launch(struct brig_line *l, struct brig_fail *fail)
 {
     const struct brig_line_opts *o = &l->opts;
@@ -121,10 +143,11 @@ static int launch(struct brig_line *l, struct brig_fail *fail)
                                       .n_shards = o->n_shards,
                                       .threads = o->threads,
                                       .exact = o->exact,
-                                      .kv_f32 = o->kv_f32,
+                                      .kv = o->kv,
                                       .residency = o->residency,
                                       .link = o->link,
-                                      .once = !o->mode->keeps,
+                                      .mode = o->mode,
+                                      .keep = o->keep,
                                       .ctx = o->ctx,
                                       .slots = o->slots,
                                       .timeout_ms = o->timeout_ms};
@@ -134,18 +157,11 @@ static int launch(struct brig_line *l, struct brig_fail *fail)
     for (unsigned i = 0; r == 0 && i < l->n_stages; i++) {
         l->stages[i].cells = brig_launcher_cells(l->launcher, i);
         l->stages[i].head = brig_cells_has_head(l->stages[i].cells, o->model->desc.n_layers);
+        l->stages[i].lives = brig_line_lives(l, i);
     }
     if (r == 0)
         r = listen_for_frames(l, NULL, fail);
-    for (unsigned i = 0; r == 0 && o->mode->keeps && i < l->n_stages; i++)
-        r = brig_launcher_start(l->launcher, i, fail);
-    for (unsigned i = 0; r == 0 && o->mode->keeps && i < l->n_stages; i++) {
-        r = brig_launcher_ready(l->launcher, i, l->peers[i].url, fail);
-        l->stages[i].start_ns = brig_launcher_start_ns(l->launcher, i);
-        if (r == 0)
-            r = brig_peer_hello(l, i, fail);
-    }
-    return r;
+    return r < 0 ? r : start_living(l, fail);
 }
 
 static unsigned count_urls(const char *chain)
@@ -226,7 +242,7 @@ static int set_up(struct brig_line *l, struct brig_fail *fail)
 {
     const struct brig_pass empty = {0};
     struct brig_answer none;
-    brig_numeric_class(l->numeric_class, l->opts.exact, l->opts.kv_f32 ? "f32" : "f16");
+    brig_numeric_class(l->numeric_class, l->opts.exact, brig_kv_type_name(l->opts.kv));
     if (getrandom(&l->run_id, sizeof l->run_id, 0) != sizeof l->run_id)
         return brig_fail_errno(fail, BRIG_EIO, "no random numbers");
     int r = l->opts.chain != NULL ? attach_chain(l, fail) : launch(l, fail);
@@ -244,6 +260,20 @@ static int set_up(struct brig_line *l, struct brig_fail *fail)
     return 0;
 }
 
+static int check_mode(const struct brig_line_opts *o, struct brig_fail *fail)
+{
+    if (o->chain != NULL && !o->mode->keeps)
+        return brig_fail_set(fail, BRIG_EUSAGE,
+                             "--chain is for shards that live: it does not go with --mode %s", o->mode->name);
+    if (o->keep > 0 && !o->mode->picks)
+        return brig_fail_set(fail, BRIG_EUSAGE,
+                             "--keep says how many shards live: it does not go with --mode %s",
+                             o->mode->name);
+    if (o->mode->picks && o->keep > o->n_shards)
+        return brig_fail_set(fail, BRIG_EUSAGE, "--keep %u: there are %u shards", o->keep, o->n_shards);
+    return 0;
+}
+
 int brig_line_open(struct brig_line **ret, const struct brig_line_opts *opts, struct brig_fail *fail)
 {
     struct brig_line *l = brig_alloc(1, sizeof *l);
@@ -254,13 +284,13 @@ int brig_line_open(struct brig_line **ret, const struct brig_line_opts *opts, st
     if (l->opts.link == NULL)
         l->opts.link = opts->mode->keeps ? brig_link_default() : brig_link_plain();
     l->star = opts->star || !opts->mode->keeps;
+    if (opts->mode->picks && opts->keep == 0)
+        l->opts.keep = (opts->n_shards + 1) / 2;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->wake, NULL);
-    int r = opts->chain != NULL && !opts->mode->keeps
-                ? brig_fail_set(fail, BRIG_EUSAGE,
-                                "--chain is for shards that live: it does not go with --mode %s",
-                                opts->mode->name)
-                : set_up(l, fail);
+    int r = check_mode(opts, fail);
+    if (r == 0)
+        r = set_up(l, fail);
     if (r < 0) {
         r = brig_line_verdict(l, r, fail);
         brig_line_close(l);
@@ -297,6 +327,8 @@ void brig_line_close(struct brig_line *l)
 
 void brig_line_stats(struct brig_line *l, struct brig_line_stats *ret)
 {
+    for (unsigned i = 0; l->launcher != NULL && i < l->n_stages; i++)
+        l->stages[i].kv_bytes = brig_launcher_cache_bytes(l->launcher, i);
     *ret = (struct brig_line_stats){
         .n_stages = l->n_stages,
         .stages = l->stages,

@@ -23,9 +23,14 @@ struct brig_line;
 struct brig_line_opts {
     const struct brig_model *model;
     const struct brig_mode *mode; /* with chain: must keep */
+    unsigned keep; /* how many shards live, where the mode picks; 0: half of them, rounded up */
+    /* Weights of the processes that are started early, of modes that start any, together at most; 0: as many
+     * as the mode says. Where not even the next one fits it is started when the one before it has ended. */
+    uint64_t ahead_bytes;
     unsigned n_shards;
     unsigned threads;
-    bool exact, kv_f32;
+    enum brig_kv_id kv;
+    bool exact;
     const struct brig_residency *residency; /* how weights are held; NULL: mapped */
     const struct brig_link *link; /* how frames travel on this machine; NULL: as is best for the mode */
     bool hold;                    /* keep the CPUs awake during a pass, where this user may */
@@ -57,6 +62,8 @@ struct brig_stage_stats {
     uint64_t read_bytes, stall_ns; /* sums: weights read from the disk, waiting for them */
     /* Sums over streamed experts: used, of them those that were in memory; bytes read */
     uint64_t experts_used, expert_hits, expert_read_bytes;
+    bool lives;        /* its process, until the end of the run */
+    uint64_t kv_bytes; /* memory that its cache takes now; 0 when attached to: not known */
 };
 
 struct brig_line_stats {

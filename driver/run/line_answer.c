@@ -146,19 +146,26 @@ static void trace_pass(struct brig_line *l, struct brig_msg *m, uint64_t hop_ns)
     }
 }
 
-/* The largest sum of PSS over processes alive together: all of them when they are kept, else each run of
- * neighbours that can be alive at once (one at work, the next ones started early). */
+/* The largest sum of PSS over processes alive together: all that live, and of the others as many neighbours
+ * as can be alive at once (one at work, the next ones started early). */
 static uint64_t alive_pss(const struct brig_line *l, const uint64_t *pss, uint64_t own)
 {
-    unsigned together = l->opts.mode->keeps ? l->n_stages : 1 + l->opts.mode->ahead;
-    uint64_t best = 0;
+    uint64_t living = own, best = 0;
     for (unsigned first = 0; first < l->n_stages; first++) {
-        uint64_t sum = own;
-        for (unsigned i = first; i < l->n_stages && i < first + together; i++)
+        struct brig_early early = {0};
+        bool lives = brig_line_lives(l, first);
+        uint64_t sum = lives ? 0 : pss[first];
+        living += lives ? pss[first] : 0;
+        for (unsigned i = first + 1; i < l->n_stages; i++) {
+            if (brig_line_lives(l, i))
+                continue;
+            if (!brig_line_early(l, i, &early))
+                break;
             sum += pss[i];
+        }
         best = sum > best ? sum : best;
     }
-    return best;
+    return living + best;
 }
 
 void brig_line_account(struct brig_line *l, struct brig_msg *m, uint64_t end_ns)

@@ -94,6 +94,28 @@ int brig_peer_blame(struct brig_line *l, unsigned stage, struct brig_fail *fail)
  * when nothing moves for the time-out, when a process has died, or when cancelled. */
 int brig_line_await(struct brig_line *l, struct brig_msg **ret, struct brig_fail *fail);
 
+/* Does the process of a stage live until the end of the run? */
+static inline bool brig_line_lives(const struct brig_line *l, unsigned stage)
+{
+    return l->opts.mode->lives(stage, l->n_stages, l->opts.keep);
+}
+
+/* Stages counted that may be started early together, after the one at work. */
+struct brig_early {
+    unsigned n;
+    uint64_t bytes; /* of their weights */
+};
+
+/* May stage i, which does not live, be started early beside those counted? Then it is counted. */
+static inline bool brig_line_early(const struct brig_line *l, unsigned i, struct brig_early *e)
+{
+    uint64_t bytes = e->bytes + brig_launcher_slice_bytes(l->launcher, i);
+    if (e->n >= l->opts.mode->ahead || (l->opts.ahead_bytes != 0 && bytes > l->opts.ahead_bytes))
+        return false;
+    *e = (struct brig_early){e->n + 1, bytes};
+    return true;
+}
+
 /* What a failure r is called: after a cancel always a cancel. A Ctrl-C reaches every process of the
  * terminal's group, and so a shard that has just been started and has no group of its own yet. */
 int brig_line_verdict(const struct brig_line *l, int r, struct brig_fail *fail);

@@ -12,7 +12,7 @@
  * pages: milliseconds. So it is asked in the first frame and then now and then. */
 static bool asks_memory(struct brig_line *l, const struct brig_pass *pass)
 {
-    if (!l->opts.pss || !l->opts.mode->keeps)
+    if (!l->opts.pss || !(l->opts.mode->keeps || l->opts.mode->picks))
         return l->opts.pss;
     return pass->n_runs > 0 && l->n_passes++ % BRIG_LINE_PSS_EVERY == 0;
 }
@@ -82,15 +82,34 @@ static int send_to(struct brig_line *l, unsigned stage, struct brig_msg *m, stru
  * (docs/benchmarks.md). */
 static int prepare_next(struct brig_line *l, unsigned stage, struct brig_fail *fail)
 {
-    if (stage > 0)
+    bool leaves = stage > 0 && !brig_line_lives(l, stage - 1);
+    struct brig_early early = {0};
+    int r = 0;
+    if (leaves)
         brig_peer_part(l, stage - 1);
-    int r = stage + 1 < l->n_stages ? brig_peer_up(l, stage + 1, fail) : 0;
-    for (unsigned i = stage + 1; r == 0 && i <= stage + l->opts.mode->ahead && i < l->n_stages; i++)
-        if (!brig_launcher_alive(l->launcher, i))
+    for (unsigned i = stage + 1; r == 0 && i < l->n_stages; i++) {
+        if (brig_line_lives(l, i))
+            continue;
+        if (!brig_line_early(l, i, &early))
+            break;
+        if (early.n == 1)
+            r = brig_peer_up(l, i, fail);
+        else if (!brig_launcher_alive(l->launcher, i))
             r = brig_launcher_start(l->launcher, i, fail);
-    if (stage > 0)
+    }
+    if (leaves)
         brig_peer_down(l, stage - 1);
     return r;
+}
+
+/* Before a frame goes to `stage`: its process is there. When it was not started early, because there was no
+ * room for it, the one before ends first. */
+static int make_ready(struct brig_line *l, unsigned stage, struct brig_fail *fail)
+{
+    if (l->opts.ahead_bytes != 0 && stage > 0 && !brig_line_lives(l, stage - 1) &&
+        !brig_launcher_alive(l->launcher, stage))
+        brig_peer_down(l, stage - 1);
+    return brig_peer_up(l, stage, fail);
 }
 
 /* Wait until the frame comes back from `stage`; *m is then the message that came. */
@@ -109,7 +128,7 @@ static int come_back(struct brig_line *l, unsigned stage, struct brig_msg **m, s
 static int one_leg(struct brig_line *l, unsigned stage, struct brig_msg **m, struct brig_fail *fail)
 {
     bool keeps = l->opts.mode->keeps;
-    int r = keeps ? 0 : brig_peer_up(l, stage, fail);
+    int r = keeps ? 0 : make_ready(l, stage, fail);
     if (r < 0) {
         brig_msg_free(*m);
         return r;
@@ -120,7 +139,7 @@ static int one_leg(struct brig_line *l, unsigned stage, struct brig_msg **m, str
     if (r == 0)
         r = come_back(l, stage, m, fail);
     if (r == 0)
-        l->peers[stage].done = !keeps && l->now->frame.n_rows > 0;
+        l->peers[stage].done = !brig_line_lives(l, stage) && l->now->frame.n_rows > 0;
     return r;
 }
 
@@ -160,7 +179,9 @@ static int walk(struct brig_line *l, const struct brig_pass *pass, struct brig_m
 /* After a failure or a cancel no process may stay that works once: the next pass starts them anew. */
 static void drop_started(struct brig_line *l)
 {
-    for (unsigned i = 0; !l->opts.mode->keeps && i < l->n_stages; i++) {
+    for (unsigned i = 0; i < l->n_stages; i++) {
+        if (brig_line_lives(l, i))
+            continue;
         l->peers[i].done = false;
         l->peers[i].attached = false; /* no farewell: it may be in the middle of its work */
         brig_peer_down(l, i);
@@ -263,7 +284,7 @@ int brig_line_receive(struct brig_line *l, struct brig_answer *ret, struct brig_
     l->oldest = (l->oldest + 1) % l->room;
     l->n_flights--;
     rest(l);
-    if (!l->opts.mode->keeps)
+    if (!brig_line_lives(l, l->n_stages - 1))
         brig_peer_down(l, l->n_stages - 1);
     *ret = l->answer;
     return 0;
@@ -303,7 +324,7 @@ static int time_one_start(struct brig_line *l, unsigned stage, uint64_t *ret_ns,
 
 int brig_line_time_starts(struct brig_line *l, unsigned n, uint64_t *ret_ns, struct brig_fail *fail)
 {
-    if (l->opts.mode->keeps)
+    if (l->opts.mode->keeps || l->opts.mode->picks)
         return brig_fail_set(fail, BRIG_EINTERNAL, "starts are timed on a line that keeps nothing");
     for (unsigned i = 0; i < n; i++) {
         int r = time_one_start(l, i % l->n_stages, &ret_ns[i], fail);

@@ -38,18 +38,23 @@ static int check_alive(struct brig_line *l, struct brig_fail *fail)
     return 0;
 }
 
+static int no_answer(struct brig_line *l, unsigned stage, struct brig_fail *fail)
+{
+    char name[BRIG_URL_MAX + 96];
+    brig_peer_name(l, stage, name, sizeof name);
+    return brig_fail_set(fail, BRIG_ETIMEOUT, "%s: no answer in %.3g s (stopped, or its machine is gone)",
+                         name, l->opts.timeout_ms / 1000.0);
+}
+
 /* A stage that did not answer: a fault when it has been silent for the whole time-out. */
 static int silent(struct brig_line *l, unsigned stage, uint64_t asked_ns, struct brig_fail *fail)
 {
     struct brig_peer *p = &l->peers[stage];
-    char name[BRIG_URL_MAX + 96];
     if (p->silent_since_ns == 0)
         p->silent_since_ns = asked_ns;
     if (brig_clock_ns() - p->silent_since_ns < l->opts.timeout_ms * BRIG_NS_PER_MS)
         return 0;
-    brig_peer_name(l, stage, name, sizeof name);
-    return brig_fail_set(fail, BRIG_ETIMEOUT, "%s: no answer in %.3g s (stopped, or its machine is gone)",
-                         name, l->opts.timeout_ms / 1000.0);
+    return no_answer(l, stage, fail);
 }
 
 static int ask(struct brig_line *l, unsigned stage, struct watch *w, uint64_t *sum, struct brig_fail *fail);
@@ -91,6 +96,9 @@ static int still(struct brig_line *l, const struct watch *w, struct brig_fail *f
 {
     char name[BRIG_URL_MAX + 96];
     double seconds = l->opts.timeout_ms / 1000.0;
+    for (unsigned i = 0; i < l->n_stages; i++) /* where it is the only one, there is none that moved */
+        if (l->peers[i].attached && !l->peers[i].done && l->peers[i].silent_since_ns != 0)
+            return no_answer(l, i, fail);
     if (w->working == l->n_stages)
         return brig_fail_set(fail, BRIG_ETIMEOUT,
                              "no shard works and no frame came back in %.3g s: it was lost on the "

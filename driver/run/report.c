@@ -68,6 +68,11 @@ static json_t *all_experts_json(const struct brig_line_stats *line)
     return experts_json(used, hits, read_bytes);
 }
 
+static json_t *bytes_or_null(uint64_t v)
+{
+    return v == 0 ? json_null() : json_integer((json_int_t)v);
+}
+
 static json_t *stage_json(unsigned i, const struct brig_stage_stats *s, uint32_t n_layers)
 {
     /* The head is a cell of its own and no layer. */
@@ -87,12 +92,9 @@ static json_t *stage_json(unsigned i, const struct brig_stage_stats *s, uint32_t
     json_object_set_new(o, "read_bytes", json_integer((json_int_t)s->read_bytes));
     json_object_set_new(o, "stall_s", json_real(seconds(s->stall_ns)));
     json_object_set_new(o, "experts", experts_json(s->experts_used, s->expert_hits, s->expert_read_bytes));
+    json_object_set_new(o, "lives", json_boolean(s->lives));
+    json_object_set_new(o, "kv_bytes", bytes_or_null(s->kv_bytes));
     return o;
-}
-
-static json_t *bytes_or_null(uint64_t v)
-{
-    return v == 0 ? json_null() : json_integer((json_int_t)v);
 }
 
 /* The kernels of all stages by name, each once: machines of one chain may differ. */
@@ -121,7 +123,7 @@ static void set_choices(json_t *o, const struct brig_report *r)
     json_object_set_new(o, "threads", json_integer(line->n_stages > 0 ? line->stages[0].threads : 0));
     json_object_set_new(o, "kernel", kernels_json(line));
     json_object_set_new(o, "exact", json_boolean(r->exact));
-    json_object_set_new(o, "kv", json_string(r->kv_f32 ? "f32" : "f16"));
+    json_object_set_new(o, "kv", json_string(brig_kv_type_name(r->kv)));
     json_object_set_new(o, "seed", json_integer((json_int_t)r->seed));
 }
 
@@ -146,11 +148,20 @@ static json_t *hop_json(const struct brig_line_stats *line, double p)
     return json_real((double)brig_percentile(line->hop_ns, line->n_hop_ns, p) / 1000);
 }
 
+static uint64_t kv_bytes(const struct brig_line_stats *line)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < line->n_stages; i++)
+        sum += line->stages[i].kv_bytes;
+    return sum;
+}
+
 static void set_costs(json_t *o, const struct brig_report *r)
 {
     const struct brig_line_stats *line = &r->line;
     json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)line->pss_peak_bytes));
     json_object_set_new(o, "cgroup_peak_bytes", bytes_or_null(brig_cgroup_peak_bytes()));
+    json_object_set_new(o, "kv_bytes", bytes_or_null(kv_bytes(line)));
     json_object_set_new(o, "weights_bytes", json_integer((json_int_t)r->model->weights_bytes));
     json_object_set_new(o, "bytes_per_token",
                         json_integer((json_int_t)brig_report_bytes_per_token(r->model, r->embed)));

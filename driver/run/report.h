@@ -14,7 +14,8 @@ struct brig_report {
     const struct brig_model *model;
     const struct brig_embed *embed;
     const char *mode;
-    bool exact, kv_f32;
+    enum brig_kv_id kv;
+    bool exact;
     uint64_t seed;
     size_t n_prompt;
     const struct brig_generated *generated;

@@ -27,7 +27,7 @@ static void attend(const struct job *j, unsigned thread, uint32_t row, uint32_t 
     size_t ctx = (size_t)brig_align_up(b->setup.ctx, 16);
     struct brig_attention a = {.k = brig_kv_k(b->kv, slot, j->layer, kv_head),
                                .v = brig_kv_v(b->kv, slot, j->layer, kv_head),
-                               .kv_f32 = brig_kv_shape_of(b->kv).f32,
+                               .kv = brig_kv_shape_of(b->kv).type,
                                .stride = brig_kv_stride(b->kv),
                                .head_dim = d->head_dim,
                                .scale = d->attn_scale,

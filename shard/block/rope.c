@@ -7,9 +7,9 @@
 #include "shard/block/parts.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "proto/base/real.h"
+#include "shard/kernels/kv_row.h"
 #include "shard/kernels/math.h"
 
 #define ANGLE_LIMIT 0x1p27f /* brig_sincosf takes angles below it */
@@ -93,12 +93,8 @@ static void turn(const struct brig_block *b, const struct brig_turns *t, uint32_
 
 static void store(const struct brig_block *b, const float *x, void *plane, uint32_t pos)
 {
-    uint32_t head_dim = b->desc->head_dim;
-    size_t at = (size_t)pos * brig_kv_stride(b->kv);
-    if (brig_kv_shape_of(b->kv).f32)
-        memcpy((float *)plane + at, x, head_dim * sizeof *x);
-    else
-        b->setup.kernel->to_f16(x, head_dim, (uint16_t *)plane + at);
+    brig_kv_row_store(b->setup.kernel, brig_kv_shape_of(b->kv).type, x, b->desc->head_dim,
+                      (char *)plane + pos * brig_kv_stride(b->kv));
 }
 
 struct store_job {

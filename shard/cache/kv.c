@@ -1,7 +1,7 @@
 /*
  * The KV cache as a file: one header page, then for each slot, layer of the slice, K and V, and KV head a
- * plane of [ctx, head_dim] elements that begins on a page. Called by serve (reserve, operations) and by the
- * block (addresses). Only the compute thread uses a cache once it is open.
+ * plane of ctx rows of head_dim elements that begins on a page. Called by serve (reserve, operations) and by
+ * the block (addresses). Only the compute thread uses a cache once it is open.
  *
  * Pages appear by fallocate alone, never by a write to a hole: a full memory is an error in words. Two marks
  * a slot save the calls: `sure` positions are known to have pages, beyond `maybe` none has.
@@ -26,7 +26,7 @@
 /* The first bytes of the file; read back by programs of the same machine only. */
 struct kv_header {
     uint64_t magic;
-    uint32_t version, kv_f32, slots, ctx, cells_first, cells_last, n_kv_heads, head_dim;
+    uint32_t version, kv_type, slots, ctx, cells_first, cells_last, n_kv_heads, head_dim;
     uint64_t page_bytes, total_bytes;
     uint8_t identity[BRIG_IDENTITY_BYTES];
 };
@@ -59,7 +59,7 @@ static int lay_out(struct brig_kv *kv, const struct brig_slice *slice, struct br
                              shape.slots, shape.ctx);
     *h = (struct kv_header){.magic = KV_MAGIC,
                             .version = KV_VERSION,
-                            .kv_f32 = shape.f32,
+                            .kv_type = shape.type,
                             .slots = shape.slots,
                             .ctx = shape.ctx,
                             .cells_first = slice->cells.first,
@@ -69,7 +69,7 @@ static int lay_out(struct brig_kv *kv, const struct brig_slice *slice, struct br
                             .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
     memcpy(h->identity, slice->identity, sizeof h->identity);
     kv->n_layers = layers_of(slice);
-    kv->row_bytes = (uint64_t)d->head_dim * (shape.f32 ? 4 : 2);
+    kv->row_bytes = brig_kv_row_bytes(shape.type, d->head_dim);
     bool ok = brig_mul_u64(kv->row_bytes, shape.ctx, &kv->plane_bytes) && kv->plane_bytes <= KV_MAX_BYTES;
     if (ok)
         kv->plane_bytes = brig_align_up(kv->plane_bytes, h->page_bytes);
@@ -105,11 +105,11 @@ static int compare_header(const struct kv_header *want, const struct kv_header *
     if (got->cells_first != want->cells_first || got->cells_last != want->cells_last)
         return brig_fail_set(fail, BRIG_EMISMATCH, "the KV cache belongs to cells %u:%u, this slice is %u:%u",
                              got->cells_first, got->cells_last, want->cells_first, want->cells_last);
-    if (got->kv_f32 != want->kv_f32 || got->slots != want->slots || got->ctx != want->ctx)
+    if (got->kv_type != want->kv_type || got->slots != want->slots || got->ctx != want->ctx)
         return brig_fail_set(fail, BRIG_EMISMATCH,
                              "the KV cache has %u slots of %u positions in %s, wanted are %u of %u in %s",
-                             got->slots, got->ctx, got->kv_f32 ? "f32" : "f16", want->slots, want->ctx,
-                             want->kv_f32 ? "f32" : "f16");
+                             got->slots, got->ctx, brig_kv_type_name(got->kv_type), want->slots, want->ctx,
+                             brig_kv_type_name(want->kv_type));
     if (memcmp(got, want, sizeof *got) != 0)
         return brig_fail_set(fail, BRIG_EMISMATCH, "the KV cache has another layout");
     return 0;
@@ -369,11 +369,11 @@ void *brig_kv_v(struct brig_kv *kv, uint32_t slot, uint32_t layer, uint32_t kv_h
 
 size_t brig_kv_stride(const struct brig_kv *kv)
 {
-    return kv->header.head_dim;
+    return (size_t)kv->row_bytes;
 }
 
 struct brig_kv_shape brig_kv_shape_of(const struct brig_kv *kv)
 {
     return (struct brig_kv_shape){
-        .f32 = kv->header.kv_f32 != 0, .slots = kv->header.slots, .ctx = kv->header.ctx};
+        .type = (enum brig_kv_id)kv->header.kv_type, .slots = kv->header.slots, .ctx = kv->header.ctx};
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "proto/base/err.h"
+#include "proto/model/kv_type.h"
 #include "proto/model/slice.h"
 #include "proto/wire/frame.h"
 #include "shard/kernels/kernel.h"
@@ -19,7 +20,7 @@
 struct brig_kv; /* one mapping */
 
 struct brig_kv_shape {
-    bool f32; /* else f16 */
+    enum brig_kv_id type;
     uint32_t slots, ctx;
 };
 
@@ -36,8 +37,8 @@ int brig_kv_reserve(struct brig_kv *kv, uint32_t slot, uint32_t pos, uint32_t co
 /* Cache operations of a frame, in order. */
 int brig_kv_apply(struct brig_kv *kv, const struct brig_cache_op *ops, unsigned n, struct brig_fail *fail);
 
-/* Where K and V of (slot, layer, kv head) begin: rows of head_dim elements per position, brig_kv_stride
- * elements apart. layer is the model's number of the layer. */
+/* Where K and V of (slot, layer, kv head) begin: a row for each position (brig_kv_row_store), brig_kv_stride
+ * bytes apart. layer is the model's number of the layer. */
 void *brig_kv_k(struct brig_kv *kv, uint32_t slot, uint32_t layer, uint32_t kv_head);
 void *brig_kv_v(struct brig_kv *kv, uint32_t slot, uint32_t layer, uint32_t kv_head);
 size_t brig_kv_stride(const struct brig_kv *kv);

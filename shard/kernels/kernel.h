@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/model/kv_type.h"
 #include "proto/model/packed.h"
 #include "proto/model/type.h"
 
@@ -54,10 +55,10 @@ struct brig_attention {
     const float *q[BRIG_ATTN_QUERIES]; /* [head_dim] */
     float *out[BRIG_ATTN_QUERIES];     /* [head_dim] */
     uint32_t first[BRIG_ATTN_QUERIES], n_pos[BRIG_ATTN_QUERIES];
-    /* Rows of head_dim elements, f16 or f32 (kv_f32), `stride` elements apart; those that no query sees are
-     * not read. */
+    /* Rows of head_dim elements as brig_kv_row_store writes them, `stride` bytes apart (a multiple of 4, of
+     * f16 one of 2); those that no query sees are not read. */
     const void *k, *v;
-    bool kv_f32;
+    enum brig_kv_id kv;
     size_t stride;
     uint32_t head_dim;
     float scale;

@@ -70,33 +70,35 @@ void brig_scalar_layer_norm(const float *x, const float *w, const float *bias, u
         out[i] = fmaf((x[i] - mean) * r, w[i], bias[i]);
 }
 
-static float kv_element(const void *row, bool f32, size_t i)
+/* Element i of the row at a position of K or V, as f32. */
+static float kv_element(const struct brig_attention *a, const void *base, uint32_t pos, uint32_t i)
 {
-    return f32 ? ((const float *)row)[i] : brig_f16_to_f32(((const uint16_t *)row)[i]);
+    const char *row = (const char *)base + pos * a->stride;
+    if (a->kv == BRIG_KV_F32)
+        return ((const float *)(const void *)row)[i];
+    if (a->kv == BRIG_KV_F16)
+        return brig_f16_to_f32(((const uint16_t *)(const void *)row)[i]);
+    const float *scales = (const float *)(const void *)(row + brig_kv_quant_bytes(a->head_dim));
+    return (float)((const int8_t *)row)[i] * scales[i / BRIG_KV_GROUP];
 }
 
-static const void *kv_row(const void *base, bool f32, size_t stride, uint32_t pos)
-{
-    return (const char *)base + (size_t)pos * stride * (f32 ? sizeof(float) : sizeof(uint16_t));
-}
-
-static float score(const float *q, const void *row, bool f32, uint32_t head_dim, float scale)
+static float score(const struct brig_attention *a, const float *q, uint32_t pos)
 {
     float chain[BRIG_CHAINS] = {0};
-    for (uint32_t i = 0; i < head_dim; i++)
-        chain[i % BRIG_CHAINS] = fmaf(q[i], kv_element(row, f32, i), chain[i % BRIG_CHAINS]);
-    return brig_tree_sum(chain, BRIG_CHAINS) * scale;
+    for (uint32_t i = 0; i < a->head_dim; i++)
+        chain[i % BRIG_CHAINS] = fmaf(q[i], kv_element(a, a->k, pos, i), chain[i % BRIG_CHAINS]);
+    return brig_tree_sum(chain, BRIG_CHAINS) * a->scale;
 }
 
 /* One element of the output: weighted sum of column i of v, by blocks of positions. */
-static float weighted(const float *e, const void *v, bool f32, size_t stride, uint32_t first, uint32_t n_pos,
+static float weighted(const struct brig_attention *a, const float *e, uint32_t first, uint32_t n_pos,
                       uint32_t i)
 {
     float total = 0.0f;
     for (uint32_t p = first; p < n_pos;) {
         float block = 0.0f;
         for (uint32_t end = brig_attn_block_end(p, n_pos); p < end; p++)
-            block = fmaf(e[p], kv_element(kv_row(v, f32, stride, p), f32, i), block);
+            block = fmaf(e[p], kv_element(a, a->v, p, i), block);
         total = total + block;
     }
     return total;
@@ -119,15 +121,14 @@ static void attend(const struct brig_attention *a, unsigned query)
     float top = -INFINITY, *scores = a->scores + query * a->scores_stride;
     uint32_t first = a->first[query], n_pos = a->n_pos[query];
     for (uint32_t p = first; p < n_pos; p++) {
-        scores[p] =
-            score(a->q[query], kv_row(a->k, a->kv_f32, a->stride, p), a->kv_f32, a->head_dim, a->scale);
+        scores[p] = score(a, a->q[query], p);
         top = scores[p] > top ? scores[p] : top;
     }
     for (uint32_t p = first; p < n_pos; p++)
         scores[p] = brig_expf(scores[p] - top);
     float sum = weight_sum(scores, first, n_pos);
     for (uint32_t i = 0; i < a->head_dim; i++)
-        a->out[query][i] = weighted(scores, a->v, a->kv_f32, a->stride, first, n_pos, i) / sum;
+        a->out[query][i] = weighted(a, scores, first, n_pos, i) / sum;
 }
 
 void brig_scalar_attention(const struct brig_attention *a)

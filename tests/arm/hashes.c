@@ -11,6 +11,7 @@
 #include "proto/base/real.h"
 #include "proto/model/r16.h"
 #include "shard/kernels/kernel.h"
+#include "shard/kernels/kv_row.h"
 #include "shard/kernels/math.h"
 #include "tests/unit/blocks_util.h"
 
@@ -289,30 +290,29 @@ static void hash_log_sum_exp(const struct brig_kernel *k)
     print(k->name, "log-sum-exp", "");
 }
 
-static void hash_attention(const struct brig_kernel *k, bool f32)
+static void hash_attention(const struct brig_kernel *k, enum brig_kv_id kv)
 {
     enum { POSITIONS = 160, DIM = 140, QUERIES = 7 };
-    static float q[DIM + QUERIES], floats[2][POSITIONS * DIM], scores[QUERIES * POSITIONS],
+    static float q[DIM + QUERIES], x[DIM], cache[2][POSITIONS * DIM], scores[QUERIES * POSITIONS],
         out[QUERIES * DIM];
-    static uint16_t halves[2][POSITIONS * DIM];
     const uint32_t dims[] = {64, 128, 80, 16, 1, 140, 37, 96};
     section();
     for (unsigned n = 0; n < 48; n++) {
         uint32_t dim = dims[n % 8], n_pos = n < 24 ? n + 1 : 1 + random_below(POSITIONS - QUERIES);
         uint32_t first = n % 3 == 0 ? random_below(n_pos) : 0;
         fill(q, DIM + QUERIES, false);
-        for (unsigned i = 0; i < 2; i++) {
-            fill(floats[i], POSITIONS * DIM, n % 6 == 5);
-            for (size_t j = 0; j < POSITIONS * DIM; j++)
-                halves[i][j] = brig_f32_to_f16(floats[i][j]);
-        }
-        const void *keys = f32 ? (const void *)floats[0] : halves[0];
-        const void *values = f32 ? (const void *)floats[1] : halves[1];
+        for (unsigned i = 0; i < 2; i++)
+            for (size_t j = 0; j < POSITIONS; j++) {
+                fill(x, DIM, n % 6 == 5);
+                brig_kv_row_store(k, kv, x, dim, &cache[i][j * DIM]);
+                if (n % 6 != 5) /* which NaN is stored is left open */
+                    add_bytes(&cache[i][j * DIM], brig_kv_row_bytes(kv, dim));
+            }
         struct brig_attention a = {.n = 1 + n % QUERIES,
-                                   .k = keys,
-                                   .v = values,
-                                   .kv_f32 = f32,
-                                   .stride = DIM,
+                                   .k = cache[0],
+                                   .v = cache[1],
+                                   .kv = kv,
+                                   .stride = DIM * sizeof(float),
                                    .head_dim = dim,
                                    .scale = 0.125f,
                                    .scores = scores,
@@ -326,7 +326,7 @@ static void hash_attention(const struct brig_kernel *k, bool f32)
         k->attention(&a);
         add_floats(out, a.n * dim);
     }
-    print(k->name, "attention, cache of ", f32 ? "f32" : "f16");
+    print(k->name, "attention, cache of ", brig_kv_type_name(kv));
 }
 
 static void hash_kernel(const struct brig_kernel *k)
@@ -347,8 +347,8 @@ static void hash_kernel(const struct brig_kernel *k)
     hash_elements(k);
     hash_ties(k);
     hash_log_sum_exp(k);
-    hash_attention(k, false);
-    hash_attention(k, true);
+    for (unsigned kv = 0; kv < BRIG_KV_COUNT; kv++)
+        hash_attention(k, (enum brig_kv_id)kv);
 }
 
 /* ---- what has one form ---- */

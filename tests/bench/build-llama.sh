@@ -9,9 +9,9 @@ mkdir -p "$folder"
 cd "$folder"
 if [ ! -e src ]; then
     # The archive's address as pip finds it; pip's own download would want the package's build tools.
-    "$python" -m pip download --no-deps --no-binary :all: --no-build-isolation -v "llama-cpp-python==$version" \
+    "$python" -m pip download --no-deps --no-binary :all: --no-build-isolation -vvv "llama-cpp-python==$version" \
         > pip.log 2>&1 || true
-    address=$(grep -o 'https://[^ ]*\.tar\.gz' pip.log | head -1)
+    address=$(grep -o "https://[^ ]*llama_cpp_python-$version\.tar\.gz" pip.log | head -1)
     [ -n "$address" ] || { echo "build-llama.sh: pip finds no source archive of llama-cpp-python $version" >&2; exit 1; }
     "$python" -c 'import sys, urllib.request; urllib.request.urlretrieve(*sys.argv[1:])' "$address" src.tar.gz
     mkdir -p src.part

@@ -8,8 +8,8 @@ import kit
 from kit import fixture
 
 VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "probe", "pack", "verify", "list", "help")
-KINDS = ("families", "types", "formats", "links", "modes", "places", "readers", "tokenizers", "pretokenizers", "templates",
-         "samplers", "errors", "verbs")
+KINDS = ("families", "types", "kv-types", "formats", "links", "modes", "places", "enclosures", "readers", "tokenizers",
+         "pretokenizers", "templates", "samplers", "errors", "verbs")
 
 
 def test_version(world):

@@ -92,7 +92,7 @@ def test_a_cold_shard_that_is_stopped_is_named(world):
     failure(world, process, 10, ["shard ", "2"])
 
 
-@pytest.mark.parametrize("mode", ("warm", "cold"))
+@pytest.mark.parametrize("mode", ("warm", "pool", "cold"))
 def test_shards_die_with_a_driver_that_is_killed(world, mode):
     process = world.start(kit.BRIGADE, "run", fixture(), *LONG, "--shards", "4", "--mode", mode)
     kit.wait_for_output(process)
@@ -110,7 +110,7 @@ def test_stopped_shards_die_with_a_driver_that_is_killed(world):
     assert not world.gone(timeout=3)
 
 
-@pytest.mark.parametrize("mode", ("warm", "cold"))
+@pytest.mark.parametrize("mode", ("warm", "pool", "cold"))
 @pytest.mark.parametrize("number", (signal.SIGINT, signal.SIGTERM))
 def test_an_interrupt_ends_the_answer_and_leaves_nothing(world, mode, number):
     stats = world.folder / "stats.json"
@@ -146,7 +146,7 @@ def test_a_reader_that_goes_away_ends_the_run(world):
 
 def test_no_addresses_are_left(world):
     before = kit.abstract_names()
-    for mode in ("warm", "cold"):
+    for mode in ("warm", "pool", "cold"):
         world.good("run", fixture(), "--raw", "-p", "x", "-n", "3", "--shards", "3", "--mode", mode)
     deadline = time.monotonic() + 5
     while not kit.abstract_names() <= before and time.monotonic() < deadline:

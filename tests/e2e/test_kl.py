@@ -69,6 +69,20 @@ def test_smollm2(world):
 
 
 @pytest.mark.real
+def test_cache_on_smollm2(world):
+    """What a cache of 8-bit integers costs beside one of half floats, activations being the same."""
+    ids = text_ids(world, MODEL)
+    for how in ((), ("--exact",)):
+        half = logits(world, MODEL, ids, "half.npy", *how, "--kv", "f16")
+        whole = logits(world, MODEL, ids, "whole.npy", *how, "--kv", "f32")
+        q8 = logits(world, MODEL, ids, "q8.npy", *how, "--kv", "q8")
+        (kl, same), (of_f16, _) = divergence(half, q8), divergence(whole, half)
+        print("| cache q8 from f16%s | %.6f | %5.1f %% | f16 from f32: %.6f |" % (
+            ", exact activations" if how else "", kl, 100 * same, of_f16))
+        assert 0 < kl <= LIMIT and same >= TOP1, (how, kl, same)
+
+
+@pytest.mark.real
 @pytest.mark.full
 def test_types_on_smollm2(world):
     print(HEAD)

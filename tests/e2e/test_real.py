@@ -30,7 +30,7 @@ MATRIX = [(s, m, t, b) for s, m, t, b in itertools.product(
 if not kit.FULL:  # every shard count and mode, threads and batch taking turns
     MATRIX = [("1", "warm", "1", "1"), ("2", "warm", "1", "64"), ("7", "warm", "2", "1"), ("30", "warm", "2", "64"),
               ("all", "warm", "1", "64"), ("1", "cold", "2", "64"), ("2", "cold", "1", "64"), ("7", "cold", "2", "64"),
-              ("all", "cold", "2", "64")]
+              ("all", "cold", "2", "64"), ("7", "pool", "2", "64")]
 
 
 def test_the_same_ids_in_every_split(world):

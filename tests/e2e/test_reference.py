@@ -57,11 +57,12 @@ def test_run_generates_the_greedy_ids(world):
 # Everything that must not matter. The first is what the others are compared to.
 SHARDS = ("1", "2", "all")
 SWITCHES = [dict(zip(("shards", "mode", "threads", "batch"), row)) for row in itertools.product(
-    SHARDS, ("warm", "cold"), ("1", "2"), ("64", "1", "5"))]
+    SHARDS, ("warm", "pool", "cold"), ("1", "2"), ("64", "1", "5"))]
 if kit.SANITIZED:  # a sanitized start is slow
     SWITCHES = [s for s in SWITCHES if s["mode"] == "warm" and s["threads"] == "2" and s["batch"] != "5"]
 elif not kit.FULL:
     SWITCHES = [s for s in SWITCHES if s["batch"] != "1" or (s["mode"], s["threads"]) == ("warm", "2")]
+    SWITCHES = [s for s in SWITCHES if s["mode"] != "pool" or (s["threads"], s["batch"]) == ("2", "5")]
 
 
 def with_switches(world, kind, ids, s, *args, kernel=None):

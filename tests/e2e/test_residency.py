@@ -62,8 +62,9 @@ def test_the_same_tokens(world, kind):
     want = world.stats(fixture(kind), *GREEDY)
     for residency in ("lock", "stream"):
         for mode in ("warm", "cold"):
-            got = world.stats(fixture(kind), *GREEDY, "--residency", residency, "--mode", mode, "--shards", "3")
-            assert got["ids"] == want["ids"]
+            n = "12" if mode == "warm" else "3"
+            got = world.stats(fixture(kind), *GREEDY, "-n", n, "--residency", residency, "--mode", mode, "--shards", "3")
+            assert got["ids"] == want["ids"][:int(n)]
             assert all(p["read_bytes"] > 0 and p["stall_s"] <= p["compute_s"] for p in got["per_shard"])
     assert all(p["read_bytes"] == 0 and p["stall_s"] == 0 for p in want["per_shard"])
 

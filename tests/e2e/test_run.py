@@ -12,13 +12,13 @@ NUMBER = (int, float)
 STATS = {
     "schema": int, "model": str, "mode": str, "shards": int, "threads": int, "kernel": str, "exact": bool, "kv": str,
     "seed": int, "prompt_tokens": int, "generated_tokens": int, "ids": list, "stop_reason": str, "start_s": NUMBER,
-    "ttft_s": NUMBER, "prefill_tok_s": NUMBER, "decode_tok_s": NUMBER, "pss_peak_bytes": int,
+    "ttft_s": NUMBER, "prefill_tok_s": NUMBER, "decode_tok_s": NUMBER, "pss_peak_bytes": int, "kv_bytes": int,
     "cgroup_peak_bytes": (int, type(None)), "weights_bytes": int, "bytes_per_token": int, "hops_per_token": int,
     "hop_us_p50": (int, float, type(None)), "hop_us_p99": (int, float, type(None)), "per_shard": list, "experts": type(None),
 }
 SHARD_STATS = {"stage": int, "pid": int, "host": str, "layers": list, "head": bool, "start_s": NUMBER,
-               "compute_s": NUMBER, "wait_s": NUMBER, "mapped_bytes": int, "pss_peak_bytes": int, "read_bytes": int,
-               "stall_s": NUMBER, "experts": type(None)}
+               "compute_s": NUMBER, "wait_s": NUMBER, "mapped_bytes": int, "pss_peak_bytes": int,
+               "read_bytes": int, "stall_s": NUMBER, "lives": bool, "kv_bytes": (int, type(None)), "experts": type(None)}
 
 
 def check_types(value, wanted):
@@ -58,6 +58,7 @@ def test_stats_are_complete(world, mode, shards):
         assert p["stage"] == i and p["layers"][0] == edge and p["layers"][1] >= edge
         assert p["head"] == (i == shards - 1)
         assert p["start_s"] > 0 and p["compute_s"] > 0 and p["wait_s"] >= 0 and p["pss_peak_bytes"] > 0
+        assert p["lives"] == (mode == "warm") and (p["kv_bytes"] is None) == (p["layers"] == [5, 5])
         edge = p["layers"][1]
     assert edge == kit.N_LAYERS
     pages = 4096 * 4 * shards

@@ -34,7 +34,8 @@ static inline struct brig_model *open_fixture(const char *type)
 /* How a rig computes. */
 struct rig_how {
     const char *kernel; /* NULL: the best one */
-    bool exact, kv_f32;
+    bool exact;
+    enum brig_kv_id kv;
     unsigned threads;
     uint32_t max_rows, ctx, slots;
     enum brig_hold hold;
@@ -45,7 +46,7 @@ static inline struct rig_how rig_exact(void)
 {
     return (struct rig_how){.kernel = "scalar",
                             .exact = true,
-                            .kv_f32 = true,
+                            .kv = BRIG_KV_F32,
                             .threads = 1,
                             .max_rows = 64,
                             .ctx = 64,
@@ -77,10 +78,10 @@ static inline void rig_open(struct rig *g, const struct brig_model *m, struct br
     if (ok)
         brig_slice_hold(&g->slice, how.hold);
     g->slice.stream = how.stream;
-    ok = ok && brig_weights_open(&g->weights, &g->slice, fds, m->n_files, &fail) == 0 &&
-         brig_kv_open(&g->kv, fd, &g->slice, (struct brig_kv_shape){how.kv_f32, how.slots, how.ctx}, &fail) ==
-             0 &&
-         brig_team_new(&g->team, how.threads, &fail) == 0;
+    ok =
+        ok && brig_weights_open(&g->weights, &g->slice, fds, m->n_files, &fail) == 0 &&
+        brig_kv_open(&g->kv, fd, &g->slice, (struct brig_kv_shape){how.kv, how.slots, how.ctx}, &fail) == 0 &&
+        brig_team_new(&g->team, how.threads, &fail) == 0;
     if (ok) {
         struct brig_block_setup setup = {.slice = &g->slice,
                                          .weights = g->weights,

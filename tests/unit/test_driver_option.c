@@ -62,7 +62,7 @@ static void defaults_are_the_documented_ones(void **state)
     assert_int_equal(s.shards, 1);
     assert_string_equal(s.mode->name, "warm");
     assert_int_equal(s.timeout_ms, 10000);
-    assert_false(s.kv_f32 || s.exact || s.seed_given || s.raw || s.quiet);
+    assert_false(s.kv != BRIG_KV_F16 || s.exact || s.seed_given || s.raw || s.quiet);
     assert_null(s.prompt);
 }
 
@@ -83,7 +83,7 @@ static void every_kind_of_value_is_taken(void **state)
     assert_float_equal(s.sample.temp, 0, 0);
     assert_int_equal(s.sample.top_k, 0);
     assert_int_equal(s.sample.seed, 5);
-    assert_true(s.seed_given && s.kv_f32 && s.quiet);
+    assert_true(s.seed_given && s.kv == BRIG_KV_F32 && s.quiet);
     assert_true(s.shards == BRIG_SHARDS_ALL);
     assert_string_equal(s.mode->name, "cold");
     assert_int_equal(s.threads, 2);
@@ -109,9 +109,11 @@ static void exact_keeps_the_cache_exact_unless_told_otherwise(void **state)
     struct brig_settings s;
     struct brig_fail fail;
     assert_int_equal(parse("run m --exact", &s, &fail), 0);
-    assert_true(s.exact && s.kv_f32);
+    assert_true(s.exact && s.kv == BRIG_KV_F32);
     assert_int_equal(parse("run m --kv f16 --exact", &s, &fail), 0);
-    assert_true(s.exact && !s.kv_f32);
+    assert_true(s.exact && s.kv == BRIG_KV_F16);
+    assert_int_equal(parse("run m --exact --kv q8", &s, &fail), 0);
+    assert_true(s.exact && s.kv == BRIG_KV_Q8);
 }
 
 static void bad_values_name_the_flag_and_the_reason(void **state)
@@ -128,7 +130,7 @@ static void bad_values_name_the_flag_and_the_reason(void **state)
     refused("run m --shards 0", "--shards 0", "from 1");
     refused("run m --shards some", "--shards some", "or all");
     refused("run m --mode tepid", "--mode tepid", "brigade list modes");
-    refused("run m --kv q8", "--kv q8", "f16 or f32");
+    refused("run m --kv q3", "--kv q3", "f16, f32 or q8");
     refused("run m --timeout 0", "--timeout 0", "seconds");
     refused("run m --timeout -1", "--timeout -1", "seconds");
     refused("run m --ctx 0", "--ctx 0", "from 1");

@@ -47,7 +47,7 @@ static void make_run(struct run *r)
     r->report = (struct brig_report){.model = r->model,
                                      .embed = r->embed,
                                      .mode = "warm",
-                                     .kv_f32 = true,
+                                     .kv = BRIG_KV_F32,
                                      .seed = 42,
                                      .n_prompt = 12,
                                      .generated = &r->generated,
@@ -77,11 +77,12 @@ static void every_field_is_written(void **state)
         "stop_reason",    "start_s",         "ttft_s",        "prefill_tok_s",
         "decode_tok_s",   "pss_peak_bytes",  "weights_bytes", "cgroup_peak_bytes",
         "hops_per_token", "bytes_per_token", "hop_us_p50",    "hop_us_p99",
-        "experts",        "per_shard",
+        "per_shard",      "kv_bytes",        "experts",
     };
     static const char *const shard_fields[] = {
-        "stage",  "pid",          "host",           "layers",     "head",    "start_s", "compute_s",
-        "wait_s", "mapped_bytes", "pss_peak_bytes", "read_bytes", "stall_s", "experts"};
+        "stage",   "pid",       "host",       "layers",       "head",
+        "start_s", "compute_s", "wait_s",     "mapped_bytes", "pss_peak_bytes",
+        "lives",   "kv_bytes",  "read_bytes", "stall_s",      "experts"};
     char path[] = "/tmp/brigade-report-XXXXXX";
     struct run r;
     struct brig_fail fail;

@@ -5,8 +5,10 @@
 #include "tests/unit/kernels_util.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "shard/kernels/kernel.h"
+#include "shard/kernels/kv_row.h"
 #include "shard/kernels/scalar.h"
 
 static const struct brig_kernel *scalar(void)
@@ -294,66 +296,112 @@ static void log_sum_exp_right_and_equal(void **state)
 
 /* ---- attention ---- */
 
-static size_t element_bytes(bool f32)
+/* Numbers as attention meets them, some of them wild: any bits, also as scales. */
+static void fill_row(void *row, enum brig_kv_id kv, uint32_t head_dim, bool wild)
 {
-    return f32 ? sizeof(float) : sizeof(uint16_t);
-}
-
-static void fill_cache(void *data, size_t n, bool f32, bool wild)
-{
-    for (size_t i = 0; i < n; i++) {
+    uint64_t n = kv == BRIG_KV_Q8 ? brig_kv_quant_bytes(head_dim) / BRIG_KV_GROUP : head_dim;
+    float *scales = (float *)(void *)((char *)row + brig_kv_quant_bytes(head_dim));
+    for (uint64_t i = 0; i < n; i++) {
         float x = wild && random_below(4000) == 0 ? random_bits() : random_f32() * 2.0f;
-        if (f32)
-            ((float *)data)[i] = x;
+        if (kv == BRIG_KV_F32)
+            ((float *)row)[i] = x;
+        else if (kv == BRIG_KV_F16)
+            ((uint16_t *)row)[i] = brig_f32_to_f16(x);
         else
-            ((uint16_t *)data)[i] = brig_f32_to_f16(x);
+            scales[i] = x / 127.0f;
     }
+    for (uint64_t i = 0; kv == BRIG_KV_Q8 && i < brig_kv_quant_bytes(head_dim); i++)
+        ((int8_t *)row)[i] = i < head_dim ? (int8_t)((int)random_below(255) - 127) : 0;
 }
 
 /* A cache of n_pos rows whose last one ends where a page ends. */
-static struct edge cache_edge(bool f32, size_t stride, uint32_t n_pos, uint32_t head_dim, bool wild)
+static struct edge cache_edge(enum brig_kv_id kv, size_t stride, uint32_t n_pos, uint32_t head_dim, bool wild)
 {
-    size_t n = (n_pos - 1) * stride + head_dim;
-    struct edge e = edge_new(n * element_bytes(f32));
-    fill_cache(e.data, n, f32, wild);
+    struct edge e = edge_new((n_pos - 1) * stride + brig_kv_row_bytes(kv, head_dim));
+    for (uint32_t p = 0; p < n_pos; p++)
+        fill_row((char *)e.data + p * stride, kv, head_dim, wild);
     return e;
 }
 
-static double element(const void *data, bool f32, size_t i)
+static size_t some_stride(enum brig_kv_id kv, uint32_t head_dim)
 {
-    return (double)(f32 ? ((const float *)data)[i] : brig_f16_to_f32(((const uint16_t *)data)[i]));
+    return brig_kv_row_bytes(kv, head_dim) + random_below(20) * (kv == BRIG_KV_F16 ? 2 : 4);
+}
+
+static double element(const struct brig_attention *a, const void *data, uint32_t pos, uint32_t i)
+{
+    const char *row = (const char *)data + pos * a->stride;
+    if (a->kv == BRIG_KV_F32)
+        return (double)((const float *)(const void *)row)[i];
+    if (a->kv == BRIG_KV_F16)
+        return (double)brig_f16_to_f32(((const uint16_t *)(const void *)row)[i]);
+    const float *scales = (const float *)(const void *)(row + (a->head_dim + 31) / 32 * 32);
+    return (double)((const int8_t *)row)[i] * (double)scales[i / 32];
+}
+
+/* What is stored as q8 lies within half a step of what it was; what fills the last group up is 0. */
+static void kv_rows_are_right(void **state)
+{
+    (void)state;
+    const struct brig_kernel *kernel;
+    for (uint32_t dim = 1; dim <= 140; dim++) {
+        float x[140], want[160];
+        struct brig_attention a = {.kv = BRIG_KV_Q8, .head_dim = dim};
+        fill(x, dim, false);
+        memset(want, 0x55, sizeof want);
+        brig_kv_row_store(scalar(), BRIG_KV_Q8, x, dim, want);
+        size_t bytes = (dim + 31) / 32 * 36;
+        assert_int_equal(brig_kv_row_bytes(BRIG_KV_Q8, dim), bytes);
+        for (uint32_t i = 0; i < dim; i++) {
+            double most = 0;
+            for (uint32_t k = i / 32 * 32; k < dim && k < i / 32 * 32 + 32; k++)
+                most = fmax(most, fabs((double)x[k]));
+            assert_true(fabs(element(&a, want, 0, i) - (double)x[i]) <= most / 254 * 1.0001);
+        }
+        for (uint32_t i = dim; i < (dim + 31) / 32 * 32; i++)
+            assert_int_equal(((const int8_t *)(const void *)want)[i], 0);
+        for (unsigned row = 0; (kernel = other(&row)) != NULL;)
+            for (unsigned kv = 0; kv < BRIG_KV_COUNT; kv++) {
+                struct edge got = edge_new(brig_kv_row_bytes((enum brig_kv_id)kv, dim));
+                brig_kv_row_store(scalar(), (enum brig_kv_id)kv, x, dim, want);
+                brig_kv_row_store(kernel, (enum brig_kv_id)kv, x, dim, got.data);
+                assert_memory_equal(got.data, want, brig_kv_row_bytes((enum brig_kv_id)kv, dim));
+                edge_free(&got);
+            }
+    }
 }
 
 static void attention_is_right(void **state)
 {
     (void)state;
-    for (unsigned n = 0; n < 40; n++) {
-        bool f32 = n % 2;
+    for (unsigned n = 0; n < 60; n++) {
+        enum brig_kv_id kv = n % BRIG_KV_COUNT;
         uint32_t n_pos = 1 + random_below(200), dim = 1 + random_below(100);
-        uint32_t first = n % 3 == 0 ? 0 : random_below(n_pos);
-        size_t stride = dim + random_below(20);
-        struct edge k = cache_edge(f32, stride, n_pos, dim, false),
-                    v = cache_edge(f32, stride, n_pos, dim, false);
+        uint32_t first = n % 4 == 0 ? 0 : random_below(n_pos);
+        size_t stride = some_stride(kv, dim);
+        struct edge k = cache_edge(kv, stride, n_pos, dim, false),
+                    v = cache_edge(kv, stride, n_pos, dim, false);
         float q[100], scores[208], out[100];
         double e[200], top = -INFINITY, sum = 0;
         fill(q, dim, false);
-        scalar()->attention(&(struct brig_attention){.n = 1,
-                                                     .q = {q},
-                                                     .out = {out},
-                                                     .first = {first},
-                                                     .n_pos = {n_pos},
-                                                     .k = k.data,
-                                                     .v = v.data,
-                                                     .kv_f32 = f32,
-                                                     .stride = stride,
-                                                     .head_dim = dim,
-                                                     .scale = 0.125f,
-                                                     .scores = scores,
-                                                     .scores_stride = 208});
+        struct brig_attention a = {.n = 1,
+                                   .q = {q},
+                                   .out = {out},
+                                   .first = {first},
+                                   .n_pos = {n_pos},
+                                   .k = k.data,
+                                   .v = v.data,
+                                   .kv = kv,
+                                   .stride = stride,
+                                   .head_dim = dim,
+                                   .scale = 0.125f,
+                                   .scores = scores,
+                                   .scores_stride = 208};
+        scalar()->attention(&a);
         for (uint32_t p = first; p < n_pos; p++) {
             e[p] = 0;
             for (uint32_t i = 0; i < dim; i++)
-                e[p] += (double)q[i] * element(k.data, f32, p * stride + i) * 0.125;
+                e[p] += (double)q[i] * element(&a, k.data, p, i) * 0.125;
             top = fmax(top, e[p]);
         }
         for (uint32_t p = first; p < n_pos; p++)
@@ -361,7 +409,7 @@ static void attention_is_right(void **state)
         for (uint32_t i = 0; i < dim; i++) {
             double want = 0;
             for (uint32_t p = first; p < n_pos; p++)
-                want += e[p] / sum * element(v.data, f32, p * stride + i);
+                want += e[p] / sum * element(&a, v.data, p, i);
             assert_true(fabs((double)out[i] - want) <= 2e-5);
         }
         edge_free(&k);
@@ -436,19 +484,20 @@ static void attention_equal(void **state)
     const struct brig_kernel *kernel;
     const uint32_t dims[] = {64, 128, 96, 80, 32, 16, 256};
     for (unsigned row = 0; (kernel = other(&row)) != NULL;) {
-        for (unsigned n = 0; n < 300; n++) {
-            bool f32 = n % 2, wild = n % 8 == 7;
-            uint32_t n_pos = n < 140 ? 1 + n / 2 : 1 + random_below(400);
-            uint32_t dim = n % 3 == 0 ? 1 + random_below(140) : dims[random_below(7)];
-            size_t stride = dim + random_below(20);
+        for (unsigned n = 0; n < 450; n++) {
+            enum brig_kv_id kv = n % BRIG_KV_COUNT;
+            bool wild = n % 8 == 7;
+            uint32_t n_pos = n < 210 ? 1 + n / 3 : 1 + random_below(400);
+            uint32_t dim = n % 4 == 0 ? 1 + random_below(140) : dims[random_below(7)];
+            size_t stride = some_stride(kv, dim);
             struct edge q = edge_new(BRIG_ATTN_QUERIES * dim * sizeof(float));
-            struct brig_attention a = {.kv_f32 = f32, .stride = stride, .head_dim = dim, .scale = 0.125f};
+            struct brig_attention a = {.kv = kv, .stride = stride, .head_dim = dim, .scale = 0.125f};
             queries_new(&a, q.data, n_pos);
             struct edge out = edge_new(a.n * dim * sizeof(float));
-            struct edge k = cache_edge(f32, stride, n_pos, dim, wild);
-            struct edge v = cache_edge(f32, stride, n_pos, dim, wild);
-            hide(&k, lowest(&a) * stride * element_bytes(f32));
-            hide(&v, lowest(&a) * stride * element_bytes(f32));
+            struct edge k = cache_edge(kv, stride, n_pos, dim, wild);
+            struct edge v = cache_edge(kv, stride, n_pos, dim, wild);
+            hide(&k, lowest(&a) * stride);
+            hide(&v, lowest(&a) * stride);
             fill(q.data, BRIG_ATTN_QUERIES * dim, false);
             a.k = k.data;
             a.v = v.data;
@@ -472,6 +521,7 @@ int main(void)
         cmocka_unit_test(gelu_at_the_ends),
         cmocka_unit_test(exp_equal),
         cmocka_unit_test(log_sum_exp_right_and_equal),
+        cmocka_unit_test(kv_rows_are_right),
         cmocka_unit_test(attention_is_right),
         cmocka_unit_test(attention_equal),
     };

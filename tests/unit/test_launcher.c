@@ -50,6 +50,7 @@ static struct brig_launcher *launcher_of(struct state *s, const char *text, uint
     struct brig_launch_opts o = {.model = s->model,
                                  .link = brig_link_plain(),
                                  .n_shards = 2,
+                                 .mode = brig_mode_by_name("warm"),
                                  .ctx = 64,
                                  .slots = 1,
                                  .timeout_ms = timeout_ms,
@@ -178,6 +179,26 @@ static void child_inherits_what_is_named(void **state)
     brig_launcher_close(l);
 }
 
+/* As many live as the mode says; of a pool as many as asked for, two of them never further apart than need
+ * be.
+ */
+static void check_lives(const struct brig_mode *m)
+{
+    for (unsigned n = 1; n <= 40; n++)
+        for (unsigned keep = 1; keep <= n; keep++) {
+            unsigned count = 0, gap = 0, widest = 0;
+            for (unsigned i = 0; i < n; i++) {
+                bool alive = m->lives(i, n, keep);
+                count += alive;
+                gap = alive ? 0 : gap + 1;
+                widest = gap > widest ? gap : widest;
+            }
+            assert_int_equal(count, m->keeps ? n : m->picks ? keep : 0);
+            if (m->picks)
+                assert_true(m->lives(n - 1, n, keep) && widest + 1 <= (n + keep - 1) / keep);
+        }
+}
+
 static void modes_and_places_have_rows(void **state)
 {
     (void)state;
@@ -188,8 +209,9 @@ static void modes_and_places_have_rows(void **state)
         assert_true(strlen(brig_mode_at(n)->name) > 0 && strlen(brig_mode_at(n)->help) > 0);
         assert_ptr_equal(brig_mode_by_name(brig_mode_at(n)->name), brig_mode_at(n));
         assert_true(brig_mode_at(n)->keeps || brig_mode_at(n)->ahead > 0);
+        check_lives(brig_mode_at(n));
     }
-    assert_int_equal(n, 2);
+    assert_int_equal(n, 3);
     assert_string_equal(brig_place_at(0)->name, "local");
     assert_null(brig_place_at(1));
 }

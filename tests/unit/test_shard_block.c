@@ -80,13 +80,8 @@ static void exact_continues_as_the_reference(void **state)
 /* The ways that must not matter. */
 static struct rig_how usual(const char *kernel, unsigned threads)
 {
-    return (struct rig_how){.kernel = kernel,
-                            .exact = false,
-                            .kv_f32 = false,
-                            .threads = threads,
-                            .max_rows = 64,
-                            .ctx = 64,
-                            .slots = 2};
+    return (struct rig_how){
+        .kernel = kernel, .exact = false, .threads = threads, .max_rows = 64, .ctx = 64, .slots = 2};
 }
 
 static void bits_do_not_depend_on_the_way(void **state)
@@ -241,6 +236,63 @@ static void windows_hide_what_is_before_them(void **state)
     brig_model_close(m);
 }
 
+/* With activations in f32: what a cache of integers adds to the logits is not nothing, and little of them. */
+static void cache_costs_little(const struct brig_model *m, const uint32_t *ids, uint32_t n_rows,
+                               struct rig_how how)
+{
+    double whole_sum = 0, apart_sum = 0;
+    how.exact = true;
+    float *half = logits_of(m, ids, n_rows, how, n_rows, NULL, 0);
+    how.kv = BRIG_KV_Q8;
+    float *got = logits_of(m, ids, n_rows, how, n_rows, NULL, 0);
+    for (size_t i = 0; i < (size_t)n_rows * m->desc.vocab; i++) {
+        double apart = (double)got[i] - (double)half[i];
+        apart_sum += apart * apart;
+        whole_sum += (double)half[i] * (double)half[i];
+    }
+    assert_true(apart_sum > 0);
+    assert_true(apart_sum < 0.05 * 0.05 * whole_sum);
+    brig_free(half);
+    brig_free(got);
+}
+
+/* Batches of 1 to 64 rows, windows, cuts and kernels over a cache of 8-bit integers. */
+static void a_cache_of_integers_gives_the_same_bits(void **state)
+{
+    (void)state;
+    enum { ROWS = 64 };
+    const uint32_t batches[] = {1, 2, 3, 7, 16, 33, 63, 64}, windows[] = {0, 1, 5, 33}, cuts[] = {1, 2};
+    struct brig_model *m = open_fixture("q8_0");
+    struct reference ref;
+    uint32_t ids[ROWS];
+    read_reference(&ref, "q8_0", m->desc.vocab);
+    size_t n = (size_t)ROWS * m->desc.vocab;
+    for (uint32_t i = 0; i < ROWS; i++)
+        ids[i] = ref.prompt[i * 7 % ref.n_prompt];
+    for (unsigned w = 0; w < sizeof windows / sizeof windows[0]; w++) {
+        struct rig_how how = usual("scalar", 1);
+        if (windows[w] > 0)
+            window_all(m, windows[w], w % 2 == 1);
+        cache_costs_little(m, ids, ROWS, how);
+        how.kv = BRIG_KV_Q8;
+        float *want = logits_of(m, ids, ROWS, how, ROWS, NULL, 0);
+        float *pieces = logits_of(m, ids, ROWS, how, 5, cuts, 2);
+        assert_same_bits(pieces, want, n);
+        brig_free(pieces);
+        for (unsigned i = 0; brig_kernel_at(i) != NULL; i++)
+            for (unsigned b = 0; brig_kernel_at(i)->usable() && b < sizeof batches / sizeof batches[0]; b++) {
+                how.kernel = brig_kernel_at(i)->name;
+                how.threads = 1 + b % 2;
+                float *got = logits_of(m, ids, ROWS, how, batches[b], NULL, 0);
+                assert_same_bits(got, want, n);
+                brig_free(got);
+            }
+        brig_free(want);
+    }
+    brig_free(ref.logits);
+    brig_model_close(m);
+}
+
 /* What a row depends on reaches back window - 1 rows a layer and not one row more: those before may be NaN.
  */
 static void nothing_before_a_window_is_read(void **state)
@@ -378,6 +430,7 @@ int main(void)
         cmocka_unit_test(quantised_activations_keep_the_ids_of_f16),
         cmocka_unit_test(sequences_side_by_side),
         cmocka_unit_test(windows_hide_what_is_before_them),
+        cmocka_unit_test(a_cache_of_integers_gives_the_same_bits),
         cmocka_unit_test(nothing_before_a_window_is_read),
         cmocka_unit_test(rotary_tables),
         cmocka_unit_test(top_is_in_order),

@@ -42,8 +42,12 @@ static void check_model(const char *path, bool exact)
     uint64_t one = slot_bytes(m);
     for (unsigned i = 0; i < N_IDS; i++)
         ids[i] = (i * 7919 + 13) % m->desc.vocab;
-    struct rig_how how = {
-        .threads = 1, .max_rows = 64, .ctx = 64, .slots = 2, .exact = exact, .kv_f32 = exact};
+    struct rig_how how = {.threads = 1,
+                          .max_rows = 64,
+                          .ctx = 64,
+                          .slots = 2,
+                          .exact = exact,
+                          .kv = exact ? BRIG_KV_F32 : BRIG_KV_F16};
     float *want = logits_of(m, ids, N_IDS, how, N_IDS, NULL, 0);
     how.hold = BRIG_HOLD_STREAM;
     for (unsigned i = 0; i < sizeof slots / sizeof *slots; i++) {

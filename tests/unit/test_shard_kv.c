@@ -18,7 +18,7 @@ static struct brig_slice slice_of(uint32_t first, uint32_t last)
     return s;
 }
 
-static const struct brig_kv_shape SHAPE = {.f32 = false, .slots = 3, .ctx = CTX};
+static const struct brig_kv_shape SHAPE = {.slots = 3, .ctx = CTX};
 
 /* A second descriptor of the same file: open takes the one it is given. */
 static struct brig_kv *open_kv(int fd, const struct brig_slice *s, struct brig_kv_shape shape)
@@ -70,7 +70,7 @@ static void visit(struct brig_kv *kv, uint32_t slot, uint32_t n, uint32_t salt, 
         for (uint32_t head = 0; head < 3; head++) {
             uint16_t *k = brig_kv_k(kv, slot, layer, head), *v = brig_kv_v(kv, slot, layer, head);
             for (uint32_t pos = 0; pos < n; pos++) {
-                size_t at = pos * brig_kv_stride(kv);
+                size_t at = pos * brig_kv_stride(kv) / sizeof *k;
                 uint16_t x = (uint16_t)(salt + pos * 31 + layer * 7 + head);
                 if (write) {
                     k[at] = x;
@@ -89,7 +89,7 @@ static void planes_do_not_overlap_and_outlive_the_mapping(void **state)
     struct brig_slice s = slice_of(1, 3);
     int fd = memfd_create("test-kv", 0);
     struct brig_kv *kv = open_kv(fd, &s, SHAPE);
-    assert_int_equal(brig_kv_stride(kv), 16);
+    assert_int_equal(brig_kv_stride(kv), 32);
     assert_int_equal(brig_kv_shape_of(kv).ctx, CTX);
     for (uint32_t slot = 0; slot < 3; slot++) {
         reserve(kv, slot, 0, CTX);
@@ -128,6 +128,36 @@ static void pages_come_and_go(void **state)
     apply(kv, BRIG_CACHE_DROP, 0, 0);
     apply(kv, BRIG_CACHE_TRUNCATE, 1, 0);
     assert_int_equal(allocated(fd), header);
+    brig_kv_close(kv);
+    close(fd);
+}
+
+/* Rows of q8 do not fill a page evenly: one that lies in two has both, grown one position at a time. */
+static void rows_may_lie_in_two_pages(void **state)
+{
+    (void)state;
+    enum { N = 500, ROW = 36 };
+    const struct brig_kv_shape shape = {.type = BRIG_KV_Q8, .slots = 2, .ctx = CTX};
+    struct brig_slice s = slice_of(1, 3);
+    int fd = memfd_create("test-kv", 0);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), planes = 2 * 2 * 3;
+    struct brig_kv *kv = open_kv(fd, &s, shape);
+    assert_int_equal(brig_kv_stride(kv), ROW);
+    for (uint32_t pos = 0; pos < N; pos++) {
+        reserve(kv, 1, pos, 1);
+        assert_int_equal(allocated(fd), page + planes * (((pos + 1) * ROW + page - 1) / page * page));
+        for (unsigned is_v = 0; is_v < 2; is_v++) {
+            uint8_t *plane = is_v ? brig_kv_v(kv, 1, 2, 2) : brig_kv_k(kv, 1, 2, 2);
+            memset(plane + pos * ROW, (int)(pos + is_v), ROW);
+        }
+    }
+    apply(kv, BRIG_CACHE_TRUNCATE, 1, N - 120);
+    assert_int_equal(allocated(fd), page + planes * (((N - 120) * ROW + page - 1) / page * page));
+    const uint8_t *k = brig_kv_k(kv, 1, 2, 2), *v = brig_kv_v(kv, 1, 2, 2);
+    for (uint32_t i = 0; i < (N - 120) * ROW; i++) {
+        assert_int_equal(k[i], (uint8_t)(i / ROW));
+        assert_int_equal(v[i], (uint8_t)(i / ROW + 1));
+    }
     brig_kv_close(kv);
     close(fd);
 }
@@ -174,7 +204,7 @@ static void a_header_must_match(void **state)
     int fd = memfd_create("test-kv", 0);
     brig_kv_close(open_kv(fd, &s, SHAPE));
     stranger.identity[31] = 8;
-    f32.f32 = true;
+    f32.type = BRIG_KV_F32;
     longer.ctx++;
     assert_int_equal(refused(fd, &other, SHAPE, "cells 1:3"), BRIG_EMISMATCH);
     assert_int_equal(refused(fd, &stranger, SHAPE, "another model"), BRIG_EMISMATCH);
@@ -182,7 +212,9 @@ static void a_header_must_match(void **state)
     assert_int_equal(refused(fd, &s, longer, "4001"), BRIG_EMISMATCH);
     assert_int_equal(ftruncate(fd, 5000), 0);
     assert_int_equal(refused(fd, &s, SHAPE, "5000 bytes"), BRIG_EFORMAT);
-    uint32_t version = 77;
+    uint32_t version = 77, type = 99;
+    assert_int_equal(pwrite(fd, &type, 4, 12), 4);
+    assert_int_equal(refused(fd, &s, SHAPE, "in unknown"), BRIG_EMISMATCH);
     assert_int_equal(pwrite(fd, &version, 4, 8), 4);
     assert_int_equal(refused(fd, &s, SHAPE, "version 77"), BRIG_EVERSION);
     assert_int_equal(pwrite(fd, "GGUF", 4, 0), 4);
@@ -194,7 +226,7 @@ static void out_of_range_is_refused(void **state)
 {
     (void)state;
     struct brig_slice s = slice_of(1, 3), huge = slice_of(0, 4);
-    struct brig_kv_shape big = {.f32 = true, .slots = 4096, .ctx = BRIG_MAX_CTX};
+    struct brig_kv_shape big = {.type = BRIG_KV_F32, .slots = 4096, .ctx = BRIG_MAX_CTX};
     struct brig_fail fail;
     int fd = memfd_create("test-kv", 0);
     huge.desc.n_kv_heads = BRIG_MAX_HEADS;
@@ -293,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planes_do_not_overlap_and_outlive_the_mapping),
         cmocka_unit_test(pages_come_and_go),
+        cmocka_unit_test(rows_may_lie_in_two_pages),
         cmocka_unit_test(operations_after_reopening),
         cmocka_unit_test(a_header_must_match),
         cmocka_unit_test(out_of_range_is_refused),

@@ -5,6 +5,7 @@
  * positions in order, a tile of queries at a time. Called through the kernel table.
  */
 #include <math.h>
+#include <string.h>
 
 #include "shard/kernels/vec/exp.h"
 
@@ -13,20 +14,41 @@ enum {
     WIDE = 4                         /* vectors of the output that share one pass over the positions */
 };
 
+/* How rows lie in the cache: known where the loops are compiled, once for each type. */
+struct form {
+    enum brig_kv_id kv;
+    size_t scales; /* q8: where in a row they begin */
+};
+
+/* Of a q8 row: no vector crosses a group. */
+static inline __attribute__((always_inline)) brig_vf load_q8(const void *row, struct form f, size_t i)
+{
+    float scale;
+    memcpy(&scale, (const char *)row + f.scales + i / BRIG_KV_GROUP * sizeof scale, sizeof scale);
+    return brig_vf_load_i8((const int8_t *)row + i) * brig_vf_set1(scale);
+}
+
 /* Elements [i, i + n) of a row of the cache: n a vector, or fewer. */
-static inline __attribute__((always_inline)) brig_vf load(const void *row, bool f32, size_t i)
+static inline __attribute__((always_inline)) brig_vf load(const void *row, struct form f, size_t i)
 {
-    return f32 ? brig_vf_load((const float *)row + i) : brig_vf_load_f16((const uint16_t *)row + i);
+    if (f.kv == BRIG_KV_Q8)
+        return load_q8(row, f, i);
+    return f.kv == BRIG_KV_F32 ? brig_vf_load((const float *)row + i)
+                               : brig_vf_load_f16((const uint16_t *)row + i);
 }
 
-static inline __attribute__((always_inline)) brig_vf load_n(const void *row, bool f32, size_t i, size_t n)
+static inline __attribute__((always_inline)) brig_vf load_n(const void *row, struct form f, size_t i,
+                                                            size_t n)
 {
-    return f32 ? brig_vf_load_n((const float *)row + i, n) : brig_vf_load_f16_n((const uint16_t *)row + i, n);
+    if (f.kv == BRIG_KV_Q8) /* the last group is whole: what is beyond n is there, and not looked at */
+        return load_q8(row, f, i);
+    return f.kv == BRIG_KV_F32 ? brig_vf_load_n((const float *)row + i, n)
+                               : brig_vf_load_f16_n((const uint16_t *)row + i, n);
 }
 
-static inline const void *row_at(const void *base, bool f32, size_t stride, uint32_t pos)
+static inline const void *row_at(const void *base, size_t stride, uint32_t pos)
 {
-    return (const char *)base + (size_t)pos * stride * (f32 ? sizeof(float) : sizeof(uint16_t));
+    return (const char *)base + pos * stride;
 }
 
 /* The queries of a tile and all positions that any of them sees. */
@@ -55,13 +77,13 @@ enum { ALL = BRIG_LANES * BRIG_PARTS }; /* vectors of chains that a tree joins *
 
 /* Of a head whose width is no multiple of the chains, the last elements, from i on: added to v. A lane
  * without an element keeps its sum untouched. */
-static __attribute__((noinline)) void last_chains(unsigned n_queries, const float *const *q, bool f32,
+static __attribute__((noinline)) void last_chains(unsigned n_queries, const float *const *q, struct form f,
                                                   const void *const rows[TILE], uint32_t i, uint32_t dim,
                                                   brig_vf *v)
 {
     for (unsigned part = 0; part < BRIG_PARTS && i < dim; part++, i += BRIG_LANES)
         for (unsigned p = 0; p < TILE; p++) {
-            brig_vf x = load_n(rows[p], f32, i, dim - i);
+            brig_vf x = load_n(rows[p], f, i, dim - i);
             for (unsigned n = 0; n < n_queries; n++) {
                 brig_vf *old = &v[n * ALL + p * BRIG_PARTS + part];
                 brig_vf sum = brig_vf_fma(brig_vf_load_n(q[n] + i, dim - i), x, *old);
@@ -71,8 +93,8 @@ static __attribute__((noinline)) void last_chains(unsigned n_queries, const floa
 }
 
 /* The chains of N queries over TILE positions, to v[query * ALL + position, part]. */
-static inline __attribute__((always_inline)) void chains(const unsigned N, const struct tile *t, bool f32,
-                                                         const void *const rows[TILE], brig_vf *v)
+static inline __attribute__((always_inline)) void
+chains(const unsigned N, const struct tile *t, struct form f, const void *const rows[TILE], brig_vf *v)
 {
     brig_vf acc[TILE * TILE * BRIG_PARTS];
     const float *const *q = t->a->q + t->query;
@@ -82,7 +104,7 @@ static inline __attribute__((always_inline)) void chains(const unsigned N, const
     for (; i + BRIG_CHAINS <= dim; i += BRIG_CHAINS)
         for (unsigned k = 0; k < TILE * BRIG_PARTS; k++) {
             uint32_t at = i + k % BRIG_PARTS * BRIG_LANES;
-            brig_vf x = load(rows[k / BRIG_PARTS], f32, at);
+            brig_vf x = load(rows[k / BRIG_PARTS], f, at);
             for (unsigned n = 0; n < N; n++)
                 acc[n * TILE * BRIG_PARTS + k] =
                     brig_vf_fma(brig_vf_load(q[n] + at), x, acc[n * TILE * BRIG_PARTS + k]);
@@ -91,7 +113,7 @@ static inline __attribute__((always_inline)) void chains(const unsigned N, const
         for (unsigned k = 0; k < TILE * BRIG_PARTS; k++)
             v[n * ALL + k] = acc[n * TILE * BRIG_PARTS + k];
     if (i < dim)
-        last_chains(N, q, f32, rows, i, dim, v);
+        last_chains(N, q, f, rows, i, dim, v);
 }
 
 /* Scores of a query, from p on; those of positions that it does not see do not count. */
@@ -110,8 +132,8 @@ static inline __attribute__((always_inline)) void keep_scores(const struct tile 
 }
 
 /* The scores of N queries, and the largest of each. */
-static inline __attribute__((always_inline)) void scores_of(const unsigned N, const struct tile *t, bool f32,
-                                                            float *top)
+static inline __attribute__((always_inline)) void scores_of(const unsigned N, const struct tile *t,
+                                                            struct form f, float *top)
 {
     const struct brig_attention *a = t->a;
     brig_vf tops[TILE];
@@ -128,9 +150,9 @@ static inline __attribute__((always_inline)) void scores_of(const unsigned N, co
             for (uint32_t k = 0; k < TILE; k++) { /* outside: a position that is there */
                 uint32_t pos = p + i + k;
                 pos = pos < t->first ? t->first : pos < t->n_pos ? pos : t->n_pos - 1;
-                rows[k] = row_at(a->k, f32, a->stride, pos);
+                rows[k] = row_at(a->k, a->stride, pos);
             }
-            chains(N, t, f32, rows, v + i * BRIG_PARTS);
+            chains(N, t, f, rows, v + i * BRIG_PARTS);
         }
         for (unsigned n = 0; n < N; n++)
             keep_scores(t, n, p, brig_vf_tree16(v + n * ALL) * a->scale, &tops[n], &top[n]);
@@ -159,21 +181,22 @@ static inline __attribute__((always_inline)) void add_position(const unsigned C,
 }
 
 static inline __attribute__((always_inline)) void
-load_columns(const unsigned C, const struct tile *t, bool f32, uint32_t p, struct columns c, brig_vf *x)
+load_columns(const unsigned C, const struct tile *t, struct form f, uint32_t p, struct columns c, brig_vf *x)
 {
-    const void *row = row_at(t->a->v, f32, t->a->stride, p);
+    const void *row = row_at(t->a->v, t->a->stride, p);
     for (unsigned k = 0; k < C; k++)
-        x[k] = c.whole ? load(row, f32, c.at + k * BRIG_LANES) : load_n(row, f32, c.at, c.n);
+        x[k] = c.whole ? load(row, f, c.at + k * BRIG_LANES) : load_n(row, f, c.at, c.n);
 }
 
 /* Positions [p, end) for one query of the tile. */
-static inline __attribute__((always_inline)) void add_alone(const unsigned C, const struct tile *t, bool f32,
-                                                            struct columns c, unsigned i, uint32_t p,
-                                                            uint32_t end, brig_vf *block, brig_vf *weight)
+static inline __attribute__((always_inline)) void add_alone(const unsigned C, const struct tile *t,
+                                                            struct form f, struct columns c, unsigned i,
+                                                            uint32_t p, uint32_t end, brig_vf *block,
+                                                            brig_vf *weight)
 {
     for (; p < end; p++) {
         brig_vf x[WIDE];
-        load_columns(C, t, f32, p, c, x);
+        load_columns(C, t, f, p, c, x);
         add_position(C, brig_vf_set1(scores_at(t, i)[p]), x, block, weight);
     }
 }
@@ -190,8 +213,8 @@ static inline uint32_t smaller(uint32_t a, uint32_t b)
 
 /* Positions [begin, end) of a block: what each query sees of them in order, those that all see together. */
 static inline __attribute__((always_inline)) void block_of(const unsigned N, const unsigned C,
-                                                           const struct tile *t, bool f32, struct columns c,
-                                                           uint32_t begin, uint32_t end,
+                                                           const struct tile *t, struct form f,
+                                                           struct columns c, uint32_t begin, uint32_t end,
                                                            brig_vf block[][WIDE], brig_vf *weight)
 {
     const uint32_t *first = t->a->first + t->query, *n_pos = t->a->n_pos + t->query;
@@ -203,21 +226,21 @@ static inline __attribute__((always_inline)) void block_of(const unsigned N, con
     from = smaller(from, end);
     to = larger(from, to);
     for (unsigned n = 0; n < N; n++)
-        add_alone(C, t, f32, c, n, larger(begin, first[n]), smaller(from, n_pos[n]), block[n], &weight[n]);
+        add_alone(C, t, f, c, n, larger(begin, first[n]), smaller(from, n_pos[n]), block[n], &weight[n]);
     for (uint32_t p = from; p < to; p++) {
         brig_vf x[WIDE];
-        load_columns(C, t, f32, p, c, x);
+        load_columns(C, t, f, p, c, x);
         for (unsigned n = 0; n < N; n++)
             add_position(C, brig_vf_set1(scores_at(t, n)[p]), x, block[n], &weight[n]);
     }
     for (unsigned n = 0; n < N; n++)
-        add_alone(C, t, f32, c, n, larger(to, first[n]), smaller(end, n_pos[n]), block[n], &weight[n]);
+        add_alone(C, t, f, c, n, larger(to, first[n]), smaller(end, n_pos[n]), block[n], &weight[n]);
 }
 
 /* C vectors of the output of N queries: total over blocks of the block's weighted sum, over the sum of the
  * weights. A block of which a query sees nothing adds 0, which changes no total. */
-static inline __attribute__((always_inline)) void weighted(const unsigned N, const unsigned C,
-                                                           const struct tile *t, bool f32, struct columns c)
+static inline __attribute__((always_inline)) void
+weighted(const unsigned N, const unsigned C, const struct tile *t, struct form f, struct columns c)
 {
     brig_vf total[TILE][WIDE], sum[TILE];
     for (unsigned n = 0; n < N; n++) {
@@ -233,7 +256,7 @@ static inline __attribute__((always_inline)) void weighted(const unsigned N, con
             for (unsigned k = 0; k < C; k++)
                 block[n][k] = brig_vf_zero();
         }
-        block_of(N, C, t, f32, c, p, end, block, weight);
+        block_of(N, C, t, f, c, p, end, block, weight);
         for (unsigned n = 0; n < N; n++) {
             sum[n] += weight[n];
             for (unsigned k = 0; k < C; k++)
@@ -248,11 +271,11 @@ static inline __attribute__((always_inline)) void weighted(const unsigned N, con
 }
 
 static inline __attribute__((always_inline)) void tile(const unsigned N, const struct brig_attention *a,
-                                                       bool f32, unsigned query)
+                                                       struct form f, unsigned query)
 {
     const struct tile t = tile_at(a, query, N);
     float top[TILE];
-    scores_of(N, &t, f32, top);
+    scores_of(N, &t, f, top);
     for (unsigned n = 0; n < N; n++) {
         float *e = scores_at(&t, n);
         uint32_t end = a->n_pos[query + n];
@@ -261,26 +284,32 @@ static inline __attribute__((always_inline)) void tile(const unsigned N, const s
     }
     size_t i = 0;
     for (; i + WIDE * BRIG_LANES <= a->head_dim; i += WIDE * BRIG_LANES)
-        weighted(N, WIDE, &t, f32, (struct columns){i, WIDE * BRIG_LANES, true});
+        weighted(N, WIDE, &t, f, (struct columns){i, WIDE * BRIG_LANES, true});
     for (; i < a->head_dim; i += BRIG_LANES)
-        weighted(N, 1, &t, f32, (struct columns){i, a->head_dim - i, false});
+        weighted(N, 1, &t, f, (struct columns){i, a->head_dim - i, false});
 }
 
-static inline __attribute__((always_inline)) void attention(const struct brig_attention *a, bool f32)
+static inline __attribute__((always_inline)) void attention(const struct brig_attention *a, struct form f)
 {
     unsigned query = 0;
     for (; TILE > 2 && query + TILE <= a->n; query += TILE)
-        tile(TILE, a, f32, query);
+        tile(TILE, a, f, query);
     for (; query + 2 <= a->n; query += 2)
-        tile(2, a, f32, query);
+        tile(2, a, f, query);
     if (query < a->n)
-        tile(1, a, f32, query);
+        tile(1, a, f, query);
 }
 
 void BRIG_ISA(attention)(const struct brig_attention *a)
 {
-    if (a->kv_f32)
-        attention(a, true);
-    else
-        attention(a, false);
+    switch (a->kv) {
+    case BRIG_KV_Q8:
+        attention(a, (struct form){BRIG_KV_Q8, brig_kv_quant_bytes(a->head_dim)});
+        break;
+    case BRIG_KV_F32:
+        attention(a, (struct form){.kv = BRIG_KV_F32});
+        break;
+    default:
+        attention(a, (struct form){.kv = BRIG_KV_F16});
+    }
 }

@@ -9,6 +9,7 @@
  *   load_n store_n keep_n           the first n lanes (all when n is larger); others are read as 0, not
  *                                   written, or kept from the first argument
  *   load_f16 ... store_f16_n        the same for f16 in memory
+ *   load_i8                         all lanes from 8-bit integers, as floats
  *   select_lt larger round nearest  a < b ? yes : no; a > b ? a : b; to a whole number, ties to even
  *   top_u sum_i max_u store_bytes   reductions, the larger, and low bytes of all lanes
  *   half words                      low halves of the dwords as f16, widened; the first in lanes 0 to 7, the

@@ -77,6 +77,11 @@ static inline brig_vf brig_vf_load_f16_n(const uint16_t *p, size_t n)
     return brig_vf_load_f16(some);
 }
 
+static inline brig_vf brig_vf_load_i8(const int8_t *p)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+
 static inline void brig_vf_store_f16_n(uint16_t *p, brig_vf v, size_t n)
 {
     __m128i half = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);

@@ -70,6 +70,11 @@ static inline brig_vf brig_vf_load_f16_n(const uint16_t *p, size_t n)
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(brig_avx512_first(n), p));
 }
 
+static inline brig_vf brig_vf_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+}
+
 static inline void brig_vf_store_f16_n(uint16_t *p, brig_vf v, size_t n)
 {
     _mm256_mask_storeu_epi16(p, brig_avx512_first(n), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));

@@ -76,6 +76,13 @@ static inline brig_vf brig_vf_load_f16_n(const uint16_t *p, size_t n)
     return brig_vf_load_f16(some);
 }
 
+static inline brig_vf brig_vf_load_i8(const int8_t *p)
+{
+    int8x8_t bytes = {0};
+    memcpy(&bytes, p, BRIG_LANES);
+    return (brig_vf)vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(bytes))));
+}
+
 static inline void brig_vf_store_f16_n(uint16_t *p, brig_vf v, size_t n)
 {
     float16x4_t half = vcvt_f16_f32((float32x4_t)v);
