@@ -140,7 +140,11 @@ void brig_serve_timing(const struct brig_serve *s, uint64_t arrived_ns, uint64_t
                                       .pss_bytes = pss_bytes,
                                       .mapped_bytes = w.held_bytes,
                                       .read_bytes = w.read_bytes - s->run->before.read_bytes,
-                                      .stall_ns = w.stall_ns - s->run->before.stall_ns};
+                                      .stall_ns = w.stall_ns - s->run->before.stall_ns,
+                                      .experts_used = w.experts_used - s->run->before.experts_used,
+                                      .expert_hits = w.expert_hits - s->run->before.expert_hits,
+                                      .expert_read_bytes =
+                                          w.expert_read_bytes - s->run->before.expert_read_bytes};
 }
 
 /* Work on a frame of this run; takes m. */

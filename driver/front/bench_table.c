@@ -104,6 +104,17 @@ static void print_drafts(const struct brig_bench_table *t, const struct brig_ben
                s->accepted, s->drafted);
 }
 
+static void print_experts(const struct brig_bench_table *t, const struct brig_bench_row *row)
+{
+    if (row->samples[0].experts_per_token > 0)
+        printf(
+            "experts: %s, %u shards, %u streams: %.1f used a token, %.1f %% of them in memory, %.1f MB read "
+            "a token\n",
+            row->config.mode->name, row->config.n_shards, row->config.n_streams,
+            MEDIAN(row, experts_per_token, t->repeat), 100 * MEDIAN(row, expert_hit_rate, t->repeat),
+            MEDIAN(row, expert_bytes_per_token, t->repeat) / 1e6);
+}
+
 int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *fail)
 {
     const struct brig_bench_row *few, *many;
@@ -120,6 +131,8 @@ int brig_bench_table_print(const struct brig_bench_table *t, struct brig_fail *f
                bandwidth(t) / 1e9);
     for (unsigned i = 0; i < t->n_rows; i++)
         print_drafts(t, &t->rows[i]);
+    for (unsigned i = 0; i < t->n_rows; i++)
+        print_experts(t, &t->rows[i]);
     if (hop_cost(t, &few, &many, &us))
         printf("hop: %.1f us each, from %u to %u shards (%s)\n", us, few->config.n_shards,
                many->config.n_shards, few->config.mode->name);
@@ -199,6 +212,10 @@ static json_t *row_json(const struct brig_bench_table *t, const struct brig_benc
     json_object_set_new(o, "hops_per_token", json_integer((json_int_t)row->samples[0].hops_per_token));
     json_object_set_new(o, "pss_peak_bytes", bytes_json(row->pss_peak_bytes));
     json_object_set_new(o, "bytes_per_token", json_integer((json_int_t)bytes_per_token(t, row)));
+    json_object_set_new(o, "experts_per_token", json_real(MEDIAN(row, experts_per_token, t->repeat)));
+    json_object_set_new(o, "expert_hit_rate", json_real(MEDIAN(row, expert_hit_rate, t->repeat)));
+    json_object_set_new(o, "expert_bytes_per_token",
+                        json_real(MEDIAN(row, expert_bytes_per_token, t->repeat)));
     json_object_set_new(o, "ids", ids_json(t, row));
     json_object_set_new(o, "probe_share", t->probes != NULL ? json_real(share(t, row)) : json_null());
     json_object_set_new(o, "runs", runs);

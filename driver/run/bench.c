@@ -176,11 +176,28 @@ static uint64_t disk_bytes(struct brig_line *line)
     return sum;
 }
 
+/* Streamed experts of all shards so far. */
+struct experts {
+    uint64_t used, hits, read_bytes;
+};
+
+static struct experts experts_of(const struct brig_line_stats *l)
+{
+    struct experts e = {0};
+    for (unsigned i = 0; i < l->n_stages; i++) {
+        e.used += l->stages[i].experts_used;
+        e.hits += l->stages[i].expert_hits;
+        e.read_bytes += l->stages[i].expert_read_bytes;
+    }
+    return e;
+}
+
 struct times {
     uint64_t begin_ns, first_ns, decode_ns;
     uint64_t begin_disk, first_disk, last_disk;
     unsigned n_hops_before; /* samples that are the prompt's */
     uint64_t decode_frames;
+    struct experts before; /* the first token */
 };
 
 /* The prompts of all streams, then a token of each until all have n_generate >= 2. */
@@ -199,6 +216,7 @@ static int generate(struct streams *s, struct brig_line *line, uint32_t n_genera
         brig_spec_prompt(s->v[0].spec, s->o->n_prompt, t->first_ns - t->begin_ns);
     brig_line_stats(line, &stats);
     t->n_hops_before = stats.n_hop_ns;
+    t->before = experts_of(&stats);
     uint64_t frames_before = brig_sched_frames(s->sched);
     uint64_t begin_ns = brig_clock_ns();
     r = run_streams(s, n_generate, fail);
@@ -242,6 +260,11 @@ static void read_figures(const struct streams *s, struct brig_line *line, const 
     ret->flights = brig_sched_flights(s->sched);
     ret->disk_prompt_bytes = grown(t->begin_disk, t->first_disk);
     ret->disk_decode_bytes = grown(t->first_disk, t->last_disk);
+    struct experts now = experts_of(&stats);
+    double used = (double)(now.used - t->before.used);
+    ret->experts_per_token = used / decoded;
+    ret->expert_hit_rate = used == 0 ? 0 : (double)(now.hits - t->before.hits) / used;
+    ret->expert_bytes_per_token = (double)(now.read_bytes - t->before.read_bytes) / decoded;
 }
 
 int brig_bench_once(const struct brig_bench_opts *o, struct brig_bench_config c,

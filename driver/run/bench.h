@@ -50,6 +50,9 @@ struct brig_bench_sample {
     bool has_hops;                 /* else the next two are 0: starts and hops cannot be told apart */
     double hop_us_p50, hop_us_p99; /* of the decode passes */
     uint64_t hops_per_token;
+    /* While decoding, of streamed experts: used for a token, the share of them that was in memory, bytes read
+     * for a token; 0 without any. */
+    double experts_per_token, expert_hit_rate, expert_bytes_per_token;
     unsigned threads; /* as the shards say */
     unsigned flights; /* frames under way at once */
 };

@@ -62,8 +62,10 @@ struct brig_stage_stats {
     uint64_t mapped_bytes, pss_peak_bytes;
     uint64_t unlocked_bytes;       /* weights that should be locked in memory and may not be */
     uint64_t read_bytes, stall_ns; /* sums: weights read from the disk, waiting for them */
-    bool lives;                    /* its process, until the end of the run */
-    uint64_t kv_bytes;             /* memory that its cache takes now; 0 when attached to: not known */
+    /* Sums over streamed experts: used, of them those that were in memory; bytes read */
+    uint64_t experts_used, expert_hits, expert_read_bytes;
+    bool lives;        /* its process, until the end of the run */
+    uint64_t kv_bytes; /* memory that its cache takes now; 0 when attached to: not known */
 };
 
 struct brig_line_stats {

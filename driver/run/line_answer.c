@@ -181,6 +181,9 @@ void brig_line_account(struct brig_line *l, struct brig_msg *m, uint64_t end_ns)
         s->mapped_bytes = t.mapped_bytes;
         s->read_bytes += t.read_bytes;
         s->stall_ns += t.stall_ns;
+        s->experts_used += t.experts_used;
+        s->expert_hits += t.expert_hits;
+        s->expert_read_bytes += t.expert_read_bytes;
         s->pss_peak_bytes = t.pss_bytes > s->pss_peak_bytes ? t.pss_bytes : s->pss_peak_bytes;
         l->pss_now[i] = t.pss_bytes;
         work += t.compute_ns;

@@ -71,6 +71,26 @@ static json_t *ids_json(const struct brig_ids *ids)
     return a;
 }
 
+/* Of streamed experts; null: none were used. */
+static json_t *experts_json(uint64_t used, uint64_t hits, uint64_t read_bytes)
+{
+    if (used == 0)
+        return json_null();
+    return json_pack("{s:I,s:f,s:I}", "used", (json_int_t)used, "hit_rate", (double)hits / (double)used,
+                     "read_bytes", (json_int_t)read_bytes);
+}
+
+static json_t *all_experts_json(const struct brig_line_stats *line)
+{
+    uint64_t used = 0, hits = 0, read_bytes = 0;
+    for (unsigned i = 0; i < line->n_stages; i++) {
+        used += line->stages[i].experts_used;
+        hits += line->stages[i].expert_hits;
+        read_bytes += line->stages[i].expert_read_bytes;
+    }
+    return experts_json(used, hits, read_bytes);
+}
+
 static json_t *bytes_or_null(uint64_t v)
 {
     return v == 0 ? json_null() : json_integer((json_int_t)v);
@@ -94,6 +114,7 @@ static json_t *stage_json(unsigned i, const struct brig_stage_stats *s, uint32_t
     json_object_set_new(o, "pss_peak_bytes", json_integer((json_int_t)s->pss_peak_bytes));
     json_object_set_new(o, "read_bytes", json_integer((json_int_t)s->read_bytes));
     json_object_set_new(o, "stall_s", json_real(seconds(s->stall_ns)));
+    json_object_set_new(o, "experts", experts_json(s->experts_used, s->expert_hits, s->expert_read_bytes));
     json_object_set_new(o, "lives", json_boolean(s->lives));
     json_object_set_new(o, "kv_bytes", bytes_or_null(s->kv_bytes));
     return o;
@@ -204,6 +225,7 @@ static void set_costs(json_t *o, const struct brig_report *r)
     json_object_set_new(o, "hops_per_token", json_integer((json_int_t)line->hops_per_pass));
     json_object_set_new(o, "hop_us_p50", hop_json(line, 50));
     json_object_set_new(o, "hop_us_p99", hop_json(line, 99));
+    json_object_set_new(o, "experts", all_experts_json(line));
     json_t *shards = json_array();
     for (unsigned i = 0; i < line->n_stages; i++)
         json_array_append_new(shards, stage_json(i, &line->stages[i], r->model->desc.n_layers));

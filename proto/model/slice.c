@@ -105,10 +105,8 @@ void brig_slice_hold(struct brig_slice *s, enum brig_hold hold)
 {
     for (unsigned i = 0; i < s->n_tensors; i++) {
         struct brig_slice_tensor *t = &s->tensors[i];
-        bool expert = t->role >= BRIG_ROLE_EXPERT_FIRST && t->role < BRIG_ROLE_LAYER_COUNT;
-        t->hold = hold;
-        if (hold == BRIG_HOLD_STREAM && (expert || brig_role_is_vector(t->role)))
-            t->hold = expert ? BRIG_HOLD_MAP : BRIG_HOLD_LOCK;
+        bool small = brig_role_is_vector(t->role) || t->role == BRIG_ROLE_ROUTER;
+        t->hold = hold == BRIG_HOLD_STREAM && small ? BRIG_HOLD_LOCK : hold;
     }
 }
 

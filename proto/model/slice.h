@@ -87,7 +87,7 @@ int brig_slice_build(struct brig_slice *ret, const struct brig_model *m, struct 
                      struct brig_fail *fail);
 void brig_slice_release(struct brig_slice *s);
 
-/* Hold all tensors so. STREAM: matrices are streamed, vectors locked, experts mapped. */
+/* Hold all tensors so. STREAM: matrices are streamed, vectors and routers locked. */
 void brig_slice_hold(struct brig_slice *s, enum brig_hold hold);
 
 /* NULL when the slice has none. */

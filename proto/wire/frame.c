@@ -289,6 +289,9 @@ void brig_frame_put_timing(const struct brig_frame *f, void *msg, uint32_t stage
     put_le64(p + 24, t->mapped_bytes);
     put_le64(p + 32, t->read_bytes);
     put_le64(p + 40, t->stall_ns);
+    put_le64(p + 48, t->experts_used);
+    put_le64(p + 56, t->expert_hits);
+    put_le64(p + 64, t->expert_read_bytes);
 }
 
 void brig_frame_get_timing(const struct brig_frame *f, const void *msg, uint32_t stage,
@@ -301,6 +304,9 @@ void brig_frame_get_timing(const struct brig_frame *f, const void *msg, uint32_t
     t->mapped_bytes = get_le64(p + 24);
     t->read_bytes = get_le64(p + 32);
     t->stall_ns = get_le64(p + 40);
+    t->experts_used = get_le64(p + 48);
+    t->expert_hits = get_le64(p + 56);
+    t->expert_read_bytes = get_le64(p + 64);
 }
 
 static uint64_t at_most(uint64_t a, uint64_t b)

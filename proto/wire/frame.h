@@ -74,7 +74,7 @@ struct brig_cache_op {
     uint32_t slot, arg;
 };
 
-/* What a stage says of itself, 48 bytes on the wire, little-endian u64 each. */
+/* What a stage says of itself, 72 bytes on the wire, little-endian u64 each. */
 struct brig_stage_timing {
     uint64_t wait_ns;      /* from the end of its previous frame (or its attach) to the arrival of this one */
     uint64_t compute_ns;   /* from arrival to just before sending on */
@@ -83,8 +83,11 @@ struct brig_stage_timing {
     uint64_t read_bytes;   /* of weights, read from the disk since its previous frame with rows; not what is
                               mapped */
     uint64_t stall_ns;     /* of compute_ns: waiting for those */
+    /* Of streamed experts, likewise: taken from their cache, of them those that needed no reading; bytes
+     * read. */
+    uint64_t experts_used, expert_hits, expert_read_bytes;
 };
-#define BRIG_STAGE_TIMING_BYTES 48u
+#define BRIG_STAGE_TIMING_BYTES 72u
 
 struct brig_frame {
     uint64_t run_id;   /* the driver's session: frames of another are dropped */

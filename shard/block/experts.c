@@ -135,7 +135,7 @@ static void gather_piece(void *ctx, unsigned thread, uint32_t seat)
 
 /* ---- products ---- */
 
-/* Some of the experts that have rows, ascending: their seats follow one another. */
+/* Some of the experts that have rows. */
 struct some {
     uint32_t layer;
     const uint32_t *experts;
@@ -161,20 +161,31 @@ static unsigned add_tasks(struct brig_block *b, const struct some *s, enum brig_
     return n;
 }
 
+/* Rows of gate and up to what goes into down, of all seats of these experts; those of neighbours at once. */
+static void gate_some(struct brig_block *b, const struct some *s)
+{
+    const struct brig_desc *d = b->desc;
+    const uint32_t *first = b->routing.first;
+    for (uint32_t i = 0, end; i < s->n; i = end) {
+        for (end = i + 1; end < s->n && first[s->experts[end]] == first[s->experts[end - 1] + 1]; end++)
+            ;
+        const struct brig_gating gating = {.first_row = first[s->experts[i]],
+                                           .n_rows = first[s->experts[end - 1] + 1] - first[s->experts[i]],
+                                           .cols = d->expert_ffn,
+                                           .quantize =
+                                               !b->setup.exact && d->expert_ffn % BRIG_ACT_GROUP == 0};
+        brig_rows_gate(b, &gating);
+    }
+}
+
 /* r->y of all seats of these experts, which are in memory. x: the normed rows; of one row, where it lies. */
 static void run_some(struct brig_block *b, const struct some *s, const struct brig_acts *x, bool one)
 {
-    const struct brig_desc *d = b->desc;
     struct brig_routing *r = &b->routing;
-    uint32_t first = r->first[s->experts[0]], end = r->first[s->experts[s->n - 1] + 1];
-    const struct brig_gating gating = {.first_row = first,
-                                       .n_rows = end - first,
-                                       .cols = d->expert_ffn,
-                                       .quantize = !b->setup.exact && d->expert_ffn % BRIG_ACT_GROUP == 0};
     unsigned n = add_tasks(b, s, BRIG_ROLE_EXPERT_GATE, x, one, b->gate, 0);
     n = add_tasks(b, s, BRIG_ROLE_EXPERT_UP, x, one, b->up, n);
     brig_tasks_run(b, r->tasks, n);
-    brig_rows_gate(b, &gating);
+    gate_some(b, s);
     n = add_tasks(b, s, BRIG_ROLE_EXPERT_DOWN, &b->wide, false, r->y, 0);
     brig_tasks_run(b, r->tasks, n);
 }
@@ -189,16 +200,43 @@ static uint32_t list_active(struct brig_block *b)
     return n;
 }
 
-/* All experts that have rows, as many at a time as there is memory for. */
+/* What the next layer will choose is guessed from what this one adds to: its router is asked before this
+ * layer's experts have had their say. Only for one row: several want most experts anyway, and the buffers of
+ * a second row are free then. */
+static void guess_next(struct brig_block *b, uint32_t layer)
+{
+    const struct brig_desc *d = b->desc;
+    struct brig_routing *r = &b->routing;
+    uint32_t next = layer + 1 - b->first_layer;
+    const struct brig_layer *l = next < b->n_layers ? &b->layers[next] : NULL;
+    struct brig_matrix w;
+    struct brig_fail fail;
+    if (l == NULL || l->router.data == NULL || !brig_weights_experts_guessed(b->setup.weights) ||
+        brig_weights_take(b->setup.weights, &l->router, 0, false, &w, &fail) != 1)
+        return;
+    struct brig_task router = {.w = w,
+                               .x = brig_acts_for(b, &w, &r->rows, 0, 1),
+                               .y = r->logits + d->n_experts,
+                               .y_stride = d->n_experts};
+    brig_row_norm(b, b->h, l->ffn_norm, r->rows.f);
+    brig_acts_quantize(b, &r->rows, 0, d->hidden);
+    brig_tasks_run(b, &router, 1);
+    brig_experts_choose(d, router.y, r->expert + d->n_experts_used, r->weight + d->n_experts_used);
+    brig_weights_experts_guess(b->setup.weights, layer + 1, r->expert + d->n_experts_used, d->n_experts_used);
+}
+
+/* All experts that have rows, as many at a time as there are in memory. */
 static int run_active(struct brig_block *b, uint32_t layer, const struct brig_acts *x, bool one,
                       struct brig_fail *fail)
 {
     uint32_t n = list_active(b), got = 0;
     for (uint32_t i = 0; i < n; i += got) {
-        const uint32_t *list = b->routing.active + i;
+        uint32_t *list = b->routing.active + i;
         int r = brig_weights_experts_take(b->setup.weights, layer, list, n - i, &got, fail);
         if (r < 0)
             return r;
+        if (one && i == 0) /* after what this layer itself must have read */
+            guess_next(b, layer);
         run_some(b, &(struct some){layer, list, got}, x, one);
         brig_weights_experts_give(b->setup.weights, layer);
     }

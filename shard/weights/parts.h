@@ -50,7 +50,8 @@ struct brig_weights {
     size_t n_entries;
     struct brig_entry *entries; /* [layers of the slice, brig_desc_places], then the whole-model roles */
     void *states[BRIG_HOLD_COUNT];
-    struct brig_feed *feed; /* NULL: all is mapped */
+    struct brig_feed *feed;            /* NULL: all is mapped */
+    struct brig_expert_cache *experts; /* NULL: none are streamed */
     uint8_t **beside; /* [n_beside] what packed matrices have beside them that no residency has in memory */
     size_t n_beside;
     uint64_t beside_bytes;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "proto/base/mem.h"
-#include "shard/weights/parts.h"
+#include "shard/weights/expert_cache.h"
 
 static uint32_t layer_count(const struct brig_weights *w)
 {
@@ -96,7 +96,7 @@ static int open_all(struct brig_weights *w, struct brig_fail *fail)
         r = brig_hold_ops_at((enum brig_hold)i)->open(w, &w->states[i], fail);
     for (unsigned i = 0; r == 0 && i < w->slice->n_tensors; i++)
         r = brig_weights_add(w, i, fail);
-    return r;
+    return r == 0 ? brig_expert_cache_open(&w->experts, w, fail) : r;
 }
 
 int brig_weights_open(struct brig_weights **ret, const struct brig_slice *slice, const int *fds, unsigned n,
@@ -130,6 +130,8 @@ void brig_weights_close(struct brig_weights *w)
     for (unsigned i = 0; quiet && i < BRIG_HOLD_COUNT; i++)
         if (w->states[i] != NULL)
             brig_hold_ops_at((enum brig_hold)i)->close(w->states[i]);
+    if (quiet)
+        brig_expert_cache_close(w->experts);
     for (size_t i = 0; i < w->n_entries; i++) {
         brig_free(w->entries[i].vector);
         brig_free(w->entries[i].order);
@@ -195,6 +197,8 @@ struct brig_weights_stats brig_weights_stats(const struct brig_weights *w)
     for (unsigned i = 0; i < BRIG_HOLD_COUNT; i++)
         if (w->states[i] != NULL)
             brig_hold_ops_at((enum brig_hold)i)->add_stats(w->states[i], &s);
+    if (w->experts != NULL)
+        brig_expert_cache_add_stats(w->experts, &s);
     return s;
 }
 
@@ -226,6 +230,8 @@ void brig_weights_expect(struct brig_weights *w, unsigned n_heads)
 void brig_weights_begin(struct brig_weights *w, enum brig_part part)
 {
     FOR_EACH(w, begin, begin(w->states[i], part))
+    if (w->experts != NULL && part == BRIG_PART_LAYERS)
+        brig_expert_cache_begin(w->experts);
 }
 
 void brig_weights_give(struct brig_weights *w){FOR_EACH(w, give, give(w->states[i]))}

@@ -57,13 +57,18 @@ void brig_weights_give(struct brig_weights *w);
 
 /* ---- experts ---- */
 
-/* Bring the first experts of the list (ascending, n >= 1) into memory: *ret_n of them, at least one, as many
- * as there is room for at once. They are then had from brig_weights_expert until they are given back.
- * Missing ones are read side by side. */
-int brig_weights_experts_take(struct brig_weights *w, uint32_t layer, const uint32_t *experts, uint32_t n,
+/* Bring experts of the list (n >= 1, each once) into memory: *ret_n of them, at least one, those that are
+ * there first, which are then at the beginning of the list. They are had from brig_weights_expert until they
+ * are given back. The others are read meanwhile, side by side, as many as there is room for: ask again for
+ * what is left of the list. */
+int brig_weights_experts_take(struct brig_weights *w, uint32_t layer, uint32_t *experts, uint32_t n,
                               uint32_t *ret_n, struct brig_fail *fail);
 /* Those that the last call took are no longer used. */
 void brig_weights_experts_give(struct brig_weights *w, uint32_t layer);
+/* Experts that will perhaps be taken in the next turn of a layer: they are read when nothing else is to be,
+ * and only while most such guesses come true. */
+bool brig_weights_experts_guessed(const struct brig_weights *w); /* is a guess of any use? */
+void brig_weights_experts_guess(struct brig_weights *w, uint32_t layer, const uint32_t *experts, uint32_t n);
 
 /* ---- figures ---- */
 
@@ -72,6 +77,8 @@ struct brig_weights_stats {
     uint64_t unlocked_bytes; /* of it, what should be locked and the system did not allow to */
     uint64_t read_bytes;     /* read from the disk since the start, whole requests; not what is mapped */
     uint64_t stall_ns;       /* that work has waited for reading */
+    /* Of streamed experts: taken, of them those that needed no reading; bytes read of them. */
+    uint64_t experts_used, expert_hits, expert_read_bytes;
 };
 struct brig_weights_stats brig_weights_stats(const struct brig_weights *w);
 

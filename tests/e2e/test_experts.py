@@ -127,3 +127,17 @@ def test_a_bundle_holds_the_parts(world, name):
     world.good("pack", model, bundle, "--shards", "2", "-q")
     for args in (("--exact",), ("--shards", "3")):
         assert logits(world, bundle, IDS, *args).tobytes() == logits(world, model, IDS, *args).tobytes()
+
+
+def test_streamed_experts_are_counted_and_change_no_bit(world):
+    args = (OLMOE, "--raw", "-p", "the old bridge", "-n", "12", "--ignore-eos", "--temp", "0")
+    plain = world.stats(*args)
+    assert plain["experts"] is None
+    for more in ((), ("--shards", "2"), ("--shards", "all", "--mode", "cold"), ("-t", "2")):
+        s = world.stats(*args, "--residency", "stream", *more)
+        assert s["ids"] == plain["ids"], more
+        e = s["experts"]
+        assert e["used"] >= 3 * 4 * 12 and 0 <= e["hit_rate"] < 1 and e["read_bytes"] > 0, e
+        assert e["used"] == sum(p["experts"]["used"] for p in s["per_shard"] if p["experts"]), s
+        assert e["read_bytes"] <= sum(p["read_bytes"] for p in s["per_shard"])
+        assert ("cold" in more) == (e["hit_rate"] == 0), e  # what lives once finds nothing

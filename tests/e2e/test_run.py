@@ -16,11 +16,11 @@ STATS = {
     "cgroup_peak_bytes": (int, type(None)), "weights_bytes": int, "bytes_per_token": int, "hops_per_token": int,
     "hop_us_p50": (int, float, type(None)), "hop_us_p99": (int, float, type(None)), "per_shard": list,
     "passes": int, "tokens_per_pass": NUMBER, "drafted_tokens": int, "accepted_tokens": int, "drafts": list,
-    "draft_model": (str, type(None)), "plan": type(None), "enclosure": type(None),
+    "draft_model": (str, type(None)), "plan": type(None), "enclosure": type(None), "experts": type(None),
 }
 SHARD_STATS = {"stage": int, "pid": int, "host": str, "layers": list, "head": bool, "start_s": NUMBER,
                "compute_s": NUMBER, "wait_s": NUMBER, "mapped_bytes": int, "pss_peak_bytes": int,
-               "read_bytes": int, "stall_s": NUMBER, "lives": bool, "kv_bytes": (int, type(None))}
+               "read_bytes": int, "stall_s": NUMBER, "lives": bool, "kv_bytes": (int, type(None)), "experts": type(None)}
 
 
 def check_types(value, wanted):

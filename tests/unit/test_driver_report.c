@@ -82,10 +82,12 @@ static void every_field_is_written(void **state)
         "hops_per_token", "bytes_per_token", "hop_us_p50",    "hop_us_p99",
         "per_shard",      "passes",          "drafts",        "tokens_per_pass",
         "drafted_tokens", "accepted_tokens", "draft_model",   "kv_bytes",
+        "experts",
     };
     static const char *const shard_fields[] = {
-        "stage",  "pid",          "host",           "layers", "head",     "start_s",    "compute_s",
-        "wait_s", "mapped_bytes", "pss_peak_bytes", "lives",  "kv_bytes", "read_bytes", "stall_s"};
+        "stage",   "pid",       "host",       "layers",       "head",
+        "start_s", "compute_s", "wait_s",     "mapped_bytes", "pss_peak_bytes",
+        "lives",   "kv_bytes",  "read_bytes", "stall_s",      "experts"};
     char path[] = "/tmp/brigade-report-XXXXXX";
     struct run r;
     struct brig_fail fail;

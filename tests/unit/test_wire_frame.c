@@ -123,8 +123,8 @@ static void known_bytes(void **state)
     fill(&f, BRIG_DTYPE_HIDDEN);
     uint8_t *m = message(&f);
     assert_memory_equal(m, head, sizeof head);
-    assert_true(f.timing_offset == 64 && f.payload_offset == 256 && f.message_bytes == 512);
-    for (size_t i = sizeof head; i < 256; i++)
+    assert_true(f.timing_offset == 64 && f.payload_offset == 320 && f.message_bytes == 576);
+    for (size_t i = sizeof head; i < 320; i++)
         assert_true(m[i] == 0);
     brig_free(m);
 }
@@ -133,11 +133,12 @@ static void in_place(void **state)
 {
     (void)state;
     struct brig_fail fail = {0};
-    struct brig_stage_timing t = {0x0102030405060708ull, 2, UINT64_MAX, 4, 5, (uint64_t)1 << 63}, got;
+    struct brig_stage_timing t = {0x0102030405060708ull, 2, UINT64_MAX, 4, 5, (uint64_t)1 << 63, 7, 8, 9},
+                             got;
     fill(&f, BRIG_DTYPE_HIDDEN);
     uint8_t *m = message(&f);
     brig_frame_put_timing(&f, m, 2, &t);
-    assert_true(m[f.timing_offset + 96] == 8 && m[f.timing_offset + 103] == 1); /* little-endian */
+    assert_true(m[f.timing_offset + 144] == 8 && m[f.timing_offset + 151] == 1); /* little-endian */
     for (uint32_t stage = 0; stage <= 3; stage++) {
         brig_frame_patch_stage(&f, m, stage);
         assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, &fail), 0);
@@ -148,7 +149,8 @@ static void in_place(void **state)
     assert_memory_equal(&t, &got, sizeof t);
     brig_frame_get_timing(&g, m, 1, &got);
     assert_true(got.wait_ns == 0 && got.compute_ns == 0 && got.pss_bytes == 0 && got.mapped_bytes == 0 &&
-                got.read_bytes == 0 && got.stall_ns == 0);
+                got.read_bytes == 0 && got.stall_ns == 0 && got.experts_used == 0 && got.expert_hits == 0 &&
+                got.expert_read_bytes == 0);
     brig_frame_patch_stage(&f, m, 4);
     assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, &fail), -BRIG_EPROTO);
     brig_free(m);
@@ -375,10 +377,10 @@ static void choices_of_experts(void **state)
     truncated(state);
     fill(&f, BRIG_DTYPE_HIDDEN);
     uint8_t *m = message(&f);
-    assert_true(f.choices_offset == 256 && f.payload_offset == 320); /* 4 rows of 5, 2 bytes each */
+    assert_true(f.choices_offset == 320 && f.payload_offset == 384); /* 4 rows of 5, 2 bytes each */
     memset(m + f.choices_offset, 0xff, 40);
     assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, NULL), 0);
-    for (size_t at = 192 + 40; at < 256; at++) {
+    for (size_t at = 320 + 40; at < 384; at++) {
         m[at] = 1;
         assert_int_equal(brig_frame_decode(&g, m, f.message_bytes, NULL), -BRIG_EPROTO);
         m[at] = 0;
@@ -424,9 +426,9 @@ static void versions_and_lies(void **state)
     m[63] = 1; /* padding before the timings */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
     m[63] = 0;
-    m[f.timing_offset + 144] = 1; /* and after them */
+    m[f.timing_offset + 216] = 1; /* and after them */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
-    m[f.timing_offset + 144] = 0;
+    m[f.timing_offset + 216] = 0;
     static const uint8_t huge[] = {0xdd, 0xff, 0xff, 0xff, 0xff};
     memcpy(m + 45, huge, sizeof huge); /* four thousand million runs */
     assert_int_equal(decode_exact(m, f.message_bytes), -BRIG_EPROTO);
