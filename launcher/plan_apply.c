@@ -1,10 +1,6 @@
 /* A plan, told to the slices of its line. */
 #include "launcher/plan.h"
 
-/* Experts that are not all held have no cache of their own yet: the page cache is theirs, as large as what
- * the plan leaves for them. */
-#define EXPERTS BRIG_HOLD_MAP
-
 static bool is_expert(enum brig_role role)
 {
     return role >= BRIG_ROLE_EXPERT_FIRST && role < BRIG_ROLE_LAYER_COUNT;
@@ -29,7 +25,7 @@ void brig_plan_apply(const struct brig_plan *p, struct brig_slice *s)
         struct brig_slice_tensor *t = &s->tensors[i];
         uint32_t layer = t->role < BRIG_ROLE_LAYER_COUNT ? t->layer : p->desc->n_layers;
         bool expert = is_expert(t->role);
-        t->hold = p->hold == BRIG_HOLD_STREAM && expert ? EXPERTS : p->hold;
+        t->hold = p->hold;
         if (p->hold == BRIG_HOLD_STREAM && !expert &&
             (t->rows == 1 || brig_plan_holds(p, t->role, layer, t->expert)))
             t->hold = BRIG_HOLD_LOCK;

@@ -230,7 +230,7 @@ void brig_weights_expect(struct brig_weights *w, unsigned n_heads)
 void brig_weights_begin(struct brig_weights *w, enum brig_part part)
 {
     FOR_EACH(w, begin, begin(w->states[i], part))
-    if (w->experts != NULL && part == BRIG_PART_LAYERS)
+    if (w != NULL && w->experts != NULL && part == BRIG_PART_LAYERS)
         brig_expert_cache_begin(w->experts);
 }
 
