@@ -149,6 +149,11 @@ int brig_launcher_open(struct brig_launcher **ret, const struct brig_launch_opts
     struct brig_launcher *l = brig_alloc(1, sizeof *l);
     if (l == NULL)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the launcher");
+    if (opts->plan != NULL && opts->plan->hold == BRIG_PLAN_STREAM) {
+        brig_free(l);
+        return brig_fail_set(fail, BRIG_EUNSUPPORTED,
+                             "the budget does not hold all weights, and shards do not stream them yet");
+    }
     l->opts = *opts;
     l->watch[0] = l->watch[1] = -1;
     int r = brig_program_find(opts->program, l->program, sizeof l->program, fail);

@@ -13,7 +13,9 @@
 #include <sys/types.h>
 
 #include "launcher/enclose.h"
+#include "launcher/plan.h"
 #include "launcher/probe.h"
+#include "launcher/ram.h"
 #include "proto/base/err.h"
 #include "proto/link/link.h"
 #include "proto/model/kv_type.h"
@@ -53,8 +55,9 @@ struct brig_launch_opts {
     const struct brig_mode *mode; /* a process that does not live exits after one frame with rows */
     unsigned keep;                /* how many live, where the mode leaves it to the user: 1 to n_shards */
     uint32_t ctx, slots;
-    uint32_t timeout_ms; /* for a started process to be ready */
-    const char *program; /* path of brigade-shard, NULL: beside this program, then in PATH */
+    const struct brig_plan *plan; /* how weights are held; borrowed; NULL: mapped */
+    uint32_t timeout_ms;          /* for a started process to be ready */
+    const char *program;          /* path of brigade-shard, NULL: beside this program, then in PATH */
     const struct brig_enclosure *enclosure; /* that this process is in; borrowed, NULL: none */
 };
 

@@ -45,7 +45,10 @@ int brig_lineup_batch(uint32_t max_rows, uint32_t *ret, struct brig_fail *fail)
 
 static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
 {
-    const char *flag = s->shards_given ? "--shards" : s->threads_given ? "--threads" : NULL;
+    const char *flag = s->shards_given                ? "--shards"
+                       : s->threads_given             ? "--threads"
+                       : s->ram.kind != BRIG_RAM_NONE ? "--ram"
+                                                      : NULL;
     if (s->chain == NULL)
         return 0;
     if (flag != NULL)
@@ -59,7 +62,7 @@ static int check_chain(const struct brig_settings *s, struct brig_fail *fail)
 
 int brig_lineup_vocab(struct brig_lineup *l, struct brig_fail *fail)
 {
-    return brig_folder_attach(&l->folder, l->model, fail);
+    return l->folder != NULL ? 0 : brig_folder_attach(&l->folder, l->model, fail);
 }
 
 static int open_tokenizer(struct brig_lineup *l, struct brig_fail *fail)
@@ -76,8 +79,20 @@ static int open_tokenizer(struct brig_lineup *l, struct brig_fail *fail)
     return r < 0 ? brig_fail_prefix(fail, "%s", l->model->path) : 0;
 }
 
+/* A budget that cannot work is refused before anything is read or started. */
+static int make_plan(struct brig_lineup *l, const struct brig_budget_need *need, struct brig_fail *fail)
+{
+    if (l->settings->ram.kind == BRIG_RAM_NONE)
+        return 0;
+    int r = need->tokenizer ? brig_lineup_vocab(l, fail) : 0;
+    if (r == 0)
+        r = brig_budget_plan(&l->plan, l->settings, l->model, need, fail);
+    l->planned = r == 0;
+    return r;
+}
+
 int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool with_tokenizer,
-                     struct brig_fail *fail)
+                     const struct brig_budget_need *budget, struct brig_fail *fail)
 {
     unsigned unused;
     *l = (struct brig_lineup){.settings = s};
@@ -86,6 +101,8 @@ int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool 
         r = brig_model_open(&l->model, s->operand, fail);
     if (r == 0)
         r = brig_lineup_count(l->model, s->shards, &unused, fail);
+    if (r == 0)
+        r = make_plan(l, budget, fail);
     if (r == 0)
         r = brig_embed_open(&l->embed, l->model, fail);
     if (r == 0 && with_tokenizer)
@@ -100,7 +117,9 @@ void brig_lineup_choose_ctx(struct brig_lineup *l)
     l->ctx = trained != 0 && trained < DEFAULT_CTX ? trained : DEFAULT_CTX;
     if (s->ctx != 0)
         l->ctx = (uint32_t)s->ctx;
-    else if (!s->quiet)
+    else if (l->planned)
+        l->ctx = l->plan.ctx;
+    if (s->ctx == 0 && !s->quiet)
         fprintf(stderr, "brigade: context of %u tokens (trained with %u; --ctx sets it)\n", l->ctx, trained);
     if (trained != 0 && l->ctx > trained && !s->quiet)
         fprintf(stderr, "brigade: a context of %u is more than the %u that the model was trained with\n",
@@ -128,6 +147,8 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     uint32_t ctx = need->ctx;
     l->ctx = ctx;
     uint32_t max_rows = ctx < BRIG_SESSION_MAX_ROWS ? ctx : BRIG_SESSION_MAX_ROWS;
+    if (l->planned && l->plan.max_rows < max_rows)
+        max_rows = l->plan.max_rows;
     struct brig_line_opts line = {.model = l->model,
                                   .mode = s->mode,
                                   .keep = (unsigned)s->keep,
@@ -151,6 +172,10 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
         r = from_test("BRIGADE_TEST_AHEAD", &line.ahead_bytes, fail);
     if (r == 0)
         r = brig_lineup_count(l->model, need->star ? BRIG_SHARDS_ALL : s->shards, &line.n_shards, fail);
+    if (l->planned) {
+        line.n_shards = l->plan.n_shards;
+        line.plan = &l->plan;
+    }
     if (r == 0 && s->trace != NULL) {
         r = brig_trace_open(&l->trace, s->trace, fail);
         if (r == 0)
@@ -211,6 +236,7 @@ int brig_lineup_release(struct brig_lineup *l, int r, struct brig_fail *fail)
     brig_embed_close(l->embed);
     brig_model_close(l->model);
     brig_folder_close(l->folder);
+    brig_plan_release(&l->plan);
     *l = (struct brig_lineup){0};
     if (r == 0 && t < 0) {
         *fail = trace_fail;

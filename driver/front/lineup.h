@@ -2,6 +2,7 @@
 #ifndef BRIG_DRIVER_FRONT_LINEUP_H
 #define BRIG_DRIVER_FRONT_LINEUP_H
 
+#include "driver/front/budget.h"
 #include "driver/front/settings.h"
 #include "driver/run/session.h"
 #include "driver/token/folder.h"
@@ -19,19 +20,23 @@ struct brig_lineup {
     struct brig_line *line;
     struct brig_session *session;
     uint32_t ctx;
+    struct brig_plan plan; /* with --ram */
+    bool planned;
 };
 
 /* Model and token table; the tokenizer too when wanted (a model without one then fails). Checks the flags
- * that depend on the model. Starts nothing. Release in every case. */
+ * that depend on the model, and with --ram makes the plan, for `budget`. Starts nothing. Release in every
+ * case. */
 int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool with_tokenizer,
-                     struct brig_fail *fail);
+                     const struct brig_budget_need *budget, struct brig_fail *fail);
 
 /* The model's vocabulary, when it is in files beside it. brig_lineup_open has done so when a tokenizer is
  * wanted.
  */
 int brig_lineup_vocab(struct brig_lineup *l, struct brig_fail *fail);
 
-/* The context that the settings ask for: min(trained, 4096) when they do not, said on standard error. */
+/* The context that the settings ask for; when they do not, what the plan has chosen or min(trained, 4096),
+ * said on standard error. */
 void brig_lineup_choose_ctx(struct brig_lineup *l);
 
 /* What a line is started for, beyond settings. */

@@ -176,6 +176,13 @@ static int take_kv(struct brig_settings *s, const struct brig_option *o, const c
     return brig_kv_type_by_name(value, &s->kv) ? 0 : wrong(fail, "f16, f32 or q8 is needed");
 }
 
+static int take_ram(struct brig_settings *s, const struct brig_option *o, const char *value,
+                    struct brig_fail *fail)
+{
+    (void)o;
+    return brig_ram_parse(value, &s->ram, fail);
+}
+
 static int take_timeout(struct brig_settings *s, const struct brig_option *o, const char *value,
                         struct brig_fail *fail)
 {

@@ -51,6 +51,7 @@ struct brig_settings {
     uint64_t threads;             /* 0: the shard's own default */
     enum brig_kv_id kv;
     bool exact;
+    struct brig_ram ram; /* for all processes together */
     const char *chain;
     bool insecure;
     uint32_t timeout_ms;

@@ -264,7 +264,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     struct brig_bench_table t = {0};
     if (s->bench_report != NULL)
         return brig_bench_report(s, fail);
-    int r = brig_lineup_open(&l, s, false, fail);
+    int r = brig_lineup_open(&l, s, false, &(struct brig_budget_need){0}, fail);
     if (r == 0)
         r = run_all(&l, &t, fail);
     if (r == 0) {

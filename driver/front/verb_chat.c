@@ -172,7 +172,7 @@ static void greet(const struct chat *c)
 
 static int open_all(struct chat *c, const struct brig_settings *s, struct brig_fail *fail)
 {
-    int r = brig_lineup_open(&c->lineup, s, true, fail);
+    int r = brig_lineup_open(&c->lineup, s, true, &(struct brig_budget_need){.tokenizer = true}, fail);
     if (r == 0)
         r = brig_template_choose(&c->chat_template, s, &c->lineup.model->vocab, fail);
     if (r == 0 && c->chat_template.chat.text.len == 0)

@@ -1,6 +1,7 @@
 /* brigade logits: what the model says at every position of a list of ids, as numbers, and the hidden states
  * on the way there. */
 #include <stdio.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/types.h>
 
@@ -142,7 +143,11 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     if (r == 0)
         r = brig_input_ids(&ids, s->ids, strlen(s->ids), "--ids", fail);
     if (r == 0)
-        r = brig_lineup_open(&l, s, false, fail);
+        r = brig_lineup_open(&l, s, false,
+                             &(struct brig_budget_need){.ctx = (uint32_t)ids.n,
+                                                        .n_shards = s->hidden != NULL ? UINT_MAX : 0,
+                                                        .whole_rows = s->out != NULL},
+                             fail);
     if (r == 0)
         r = check_ids(l.model, &ids, fail);
     if (r == 0)

@@ -127,7 +127,8 @@ static int report(struct brig_lineup *l, const struct brig_answer_job *job, cons
                               .kv = s->kv,
                               .seed = job->sample.seed,
                               .n_prompt = job->prompt.n,
-                              .generated = g};
+                              .generated = g,
+                              .plan = l->planned ? &l->plan : NULL};
     struct brig_buf line = {0};
     brig_line_stats(l->line, &rep.line);
     if (!s->quiet && brig_report_line(&rep, &line) == 0)
@@ -158,7 +159,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     int r = brig_answer_sample(s, &job.sample, fail);
     if (r < 0)
         return r;
-    r = brig_lineup_open(&l, s, false, fail);
+    r = brig_lineup_open(&l, s, false, &(struct brig_budget_need){.tokenizer = true}, fail);
     if (r == 0)
         r = read_prompt(&text, s, fail);
     if (r == 0)

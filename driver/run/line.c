@@ -148,6 +148,7 @@ static int launch(struct brig_line *l, struct brig_fail *fail)
                                       .keep = o->keep,
                                       .ctx = o->ctx,
                                       .slots = o->slots,
+                                      .plan = o->plan,
                                       .timeout_ms = o->timeout_ms};
     int r = brig_launcher_open(&l->launcher, &launch, fail);
     if (r == 0)

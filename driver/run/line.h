@@ -41,6 +41,7 @@ struct brig_line_opts {
     /* Ask each stage for its PSS: in each frame where processes do not live longer, else in the first and
      * each BRIG_LINE_PSS_EVERY-th. */
     bool pss;
+    const struct brig_plan *plan;        /* how the launched shards hold their weights; NULL: mapped */
     struct brig_trace *trace;            /* or NULL */
     const volatile sig_atomic_t *cancel; /* nonzero: give up soon with -BRIG_ECANCELLED; or NULL */
 };

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "driver/run/json.h"
+#include "driver/run/plan_json.h"
 #include "proto/base/clock.h"
 #include "proto/stat/stat.h"
 
@@ -151,12 +152,27 @@ static void set_costs(json_t *o, const struct brig_report *r)
     json_object_set_new(o, "per_shard", shards);
 }
 
+/* What was planned, and beside it what came of it. */
+static json_t *plan_json(const struct brig_report *r)
+{
+    if (r->plan == NULL)
+        return json_null();
+    json_t *o = brig_plan_json(r->plan), *real = json_object();
+    double tok_s = brig_generated_decode_tok_s(r->generated);
+    json_object_set_new(real, "token_s", tok_s > 0 ? json_real(1 / tok_s) : json_null());
+    json_object_set_new(real, "pss_peak_bytes", json_integer((json_int_t)r->line.pss_peak_bytes));
+    json_object_set_new(real, "cgroup_peak_bytes", bytes_or_null(brig_cgroup_peak_bytes()));
+    json_object_set_new(o, "measured", real);
+    return o;
+}
+
 int brig_report_write_json(const struct brig_report *r, const char *path, struct brig_fail *fail)
 {
     json_t *o = json_object();
     set_choices(o, r);
     set_result(o, r);
     set_costs(o, r);
+    json_object_set_new(o, "plan", plan_json(r));
     int err = brig_json_write(o, path, fail);
     json_decref(o);
     return err;

@@ -20,6 +20,7 @@ struct brig_report {
     size_t n_prompt;
     const struct brig_generated *generated;
     struct brig_line_stats line;
+    const struct brig_plan *plan; /* NULL: there was no budget */
 };
 
 /* One line, no newline. */

@@ -7,7 +7,7 @@ import pytest
 import kit
 from kit import fixture
 
-VERBS = ("run", "chat", "tokenize", "logits", "inspect", "bench", "probe", "pack", "verify", "list", "help")
+VERBS = ("run", "chat", "tokenize", "logits", "plan", "inspect", "bench", "probe", "pack", "verify", "list", "help")
 KINDS = ("families", "types", "kv-types", "formats", "links", "modes", "places", "enclosures", "readers", "tokenizers",
          "pretokenizers", "templates", "samplers", "errors", "verbs")
 

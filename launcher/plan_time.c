@@ -1,0 +1,38 @@
+/* What a token takes, from what is held. */
+#include "launcher/plan_parts.h"
+
+/* Measured (docs/benchmarks.md): a frame from one process to the next, and the start and end of a process. */
+#define HOP_S   60e-6
+#define START_S 2.5e-3
+
+const char *brig_plan_regime_name(enum brig_plan_regime regime)
+{
+    static const char *const names[] = {"memory-bound", "compute-bound", "disk-bound"};
+    return names[regime];
+}
+
+uint64_t brig_plan_read_bytes(const struct brig_plan *p)
+{
+    return p->token_bytes - p->held_bytes;
+}
+
+void brig_plan_predict(struct brig_plan *p, const struct brig_plan_line *l, unsigned hops, unsigned starts)
+{
+    const struct brig_plan_speed *v = &p->speed;
+    double threads = v->threads > 0 ? v->threads : 1;
+    double memory = v->memory_bytes_s > 0 ? (double)p->token_bytes / v->memory_bytes_s : 0;
+    double disk = v->disk_bytes_s > 0 ? (double)brig_plan_read_bytes(p) / v->disk_bytes_s : 0;
+    double cores = l->core_s / threads;
+    bool unknown = v->memory_bytes_s <= 0 || (v->disk_bytes_s <= 0 && brig_plan_read_bytes(p) > 0);
+    double most = memory;
+    p->regime = BRIG_PLAN_MEMORY_BOUND;
+    if (cores > most) {
+        most = cores;
+        p->regime = BRIG_PLAN_COMPUTE_BOUND;
+    }
+    if (disk > most || (v->disk_bytes_s <= 0 && brig_plan_read_bytes(p) > 0)) {
+        most = disk;
+        p->regime = BRIG_PLAN_DISK_BOUND;
+    }
+    p->seconds_a_token = unknown ? 0 : most + hops * HOP_S + starts * START_S;
+}
