@@ -22,6 +22,7 @@ struct brig_bench_opts {
     uint32_t timeout_ms;
     uint32_t n_prompt, n_generate; /* n_generate >= 2 */
     uint32_t batch_rows;           /* at most BRIG_SESSION_MAX_ROWS; cut to what there is to send */
+    const struct brig_plan *plan;  /* NULL: no budget */
     unsigned flights;              /* frames under way at once; 0: what brig_sched_flights says */
     const volatile sig_atomic_t *cancel;
 };
