@@ -92,7 +92,8 @@ static unsigned probe_threads(const struct brig_settings *s)
 static int measure(struct brig_study *study, const struct brig_settings *s, struct brig_fail *fail)
 {
     struct brig_progress bar;
-    const struct brig_study_axes axes = {.modes = s->bench_modes,
+    const struct brig_study_axes axes = {.ram = s->bench_ram,
+                                         .modes = s->bench_modes == NULL ? "warm,cold" : s->bench_modes,
                                          .residency = "auto",
                                          .shards = s->bench_shards == NULL ? "1" : s->bench_shards};
     int r = brig_study_rows(study, &axes, fail);

@@ -7,6 +7,7 @@
 
 #include "driver/run/enclosure_json.h"
 #include "driver/run/json.h"
+#include "driver/run/plan_json.h"
 #include "proto/stat/stat.h"
 
 /* Median of a field of the samples; an even count takes the mean of the middle two. */
@@ -248,6 +249,7 @@ int brig_bench_table_json(const struct brig_bench_table *t, const char *path, st
     json_object_set_new(o, "probe_bytes_s", t->probes != NULL ? json_real(bandwidth(t)) : json_null());
     json_object_set_new(o, "cgroup_peak_bytes", bytes_json(brig_cgroup_peak_bytes()));
     json_object_set_new(o, "enclosure", brig_enclosure_json(t->enclosure));
+    json_object_set_new(o, "plan", t->plan != NULL ? brig_plan_json(t->plan) : json_null());
     json_object_set_new(o, "hop_cost_us", hop_cost(t, &few, &many, &us) ? json_real(us) : json_null());
     json_object_set_new(o, "starts", t->n_starts > 0 ? starts_json(t) : json_null());
     json_object_set_new(o, "tokenize_mb_s", t->tokenize_mb_s > 0 ? json_real(t->tokenize_mb_s) : json_null());

@@ -16,6 +16,7 @@ struct brig_bench_row {
 
 struct brig_bench_table {
     const struct brig_model *model;
+    const struct brig_plan *plan; /* NULL: no budget */
     uint32_t n_prompt, n_generate;
     unsigned repeat;
     unsigned n_rows;

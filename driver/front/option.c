@@ -263,7 +263,6 @@ void brig_settings_init(struct brig_settings *s)
     s->shards = 1;
     s->mode = brig_mode_by_name("warm");
     s->timeout_ms = 10000;
-    s->bench_modes = "warm,cold";
     s->bench_streams = "1";
     s->bench_prompt = 64;
     s->bench_generate = 32;
@@ -335,6 +334,9 @@ static int finish(struct brig_settings *s, const struct brig_verb *v, int argc, 
         return brig_fail_set(fail, BRIG_EUSAGE, "%s is missing: brigade %s %s", missing, v->name, v->usage);
     if (s->exact && !s->kv_given)
         s->kv = BRIG_KV_F32;
+    /* Each run of a report has a budget of its own: this process has none. */
+    if (s->bench_ram != NULL && s->bench_report == NULL && brig_ram_parse(s->bench_ram, &s->ram, fail) < 0)
+        return brig_fail_prefix(fail, "--ram %s", s->bench_ram);
     s->operand = n > 0 ? argv[optind] : NULL;
     s->second = n > 1 ? argv[optind + 1] : NULL;
     return 0;

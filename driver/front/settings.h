@@ -79,11 +79,12 @@ struct brig_settings {
     const struct brig_type *quant, *head_quant; /* NULL: as stored; as quant */
     bool requantize, interleave;
     /* bench */
-    const char *bench_modes, *bench_streams, *bench_json;
-    const char *bench_shards; /* NULL: the default */
-    const char *bench_skip;   /* NULL: nothing */
-    const char *bench_report; /* a folder, or NULL */
-    uint64_t bench_limit;     /* seconds, of one run of a report */
+    const char *bench_streams, *bench_json;
+    const char *bench_modes, *bench_shards; /* NULL: the default */
+    const char *bench_ram;                  /* NULL: no budget */
+    const char *bench_skip;                 /* NULL: nothing */
+    const char *bench_report;               /* a folder, or NULL */
+    uint64_t bench_limit;                   /* seconds, of one run of a report */
     uint64_t bench_prompt, bench_generate, bench_repeat;
     uint64_t bench_flights; /* 0: chosen */
     /* probe */

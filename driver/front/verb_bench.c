@@ -81,7 +81,7 @@ static int add_mode(struct brig_bench_table *t, const struct brig_lineup *l, con
 
 static int fill_rows(struct brig_bench_table *t, const struct brig_lineup *l, struct brig_fail *fail)
 {
-    const char *list = l->settings->bench_modes;
+    const char *list = l->settings->bench_modes != NULL ? l->settings->bench_modes : "warm,cold";
     for (const char *p = list;; p++) {
         char name[32];
         size_t n = strcspn(p, ",");
@@ -269,6 +269,32 @@ static int measure_all(struct brig_lineup *l, struct brig_bench_table *t, struct
     return r;
 }
 
+/* A plan is for one line: under a budget there is one combination. */
+static int one_combination(struct brig_settings *s, struct brig_fail *fail)
+{
+    if (s->ram.kind == BRIG_RAM_NONE)
+        return 0;
+    s->bench_modes = s->bench_modes != NULL ? s->bench_modes : "warm";
+    s->bench_shards = s->bench_shards != NULL ? s->bench_shards : "1";
+    s->mode = brig_mode_by_name(s->bench_modes);
+    if (s->mode == NULL || strcmp(s->bench_streams, "1") != 0)
+        return brig_fail_set(fail, BRIG_EUSAGE,
+                             "--ram without --report: one of `brigade list modes` for --modes, one number of "
+                             "--shards and one stream are measured");
+    s->shards_given = true;
+    return brig_option_shards(s->bench_shards, strlen(s->bench_shards), &s->shards, fail) < 0
+               ? brig_fail_prefix(fail, "--ram without --report: --shards %s", s->bench_shards)
+               : 0;
+}
+
+/* The probe reads memory that the plan does not count, the tokenizer is such memory, and starts are no more
+ * than they are without a budget. */
+static void skip_under_budget(const struct brig_settings *s, bool skip[EXTRA_COUNT])
+{
+    if (s->ram.kind != BRIG_RAM_NONE)
+        skip[EXTRA_PROBE] = skip[EXTRA_STARTS] = skip[EXTRA_TOKENIZER] = true;
+}
+
 static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct brig_fail *fail)
 {
     const struct brig_settings *s = l->settings;
@@ -285,9 +311,12 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
                                 .n_prompt = (uint32_t)s->bench_prompt,
                                 .n_generate = (uint32_t)s->bench_generate,
                                 .flights = (unsigned)s->bench_flights,
+                                .plan = l->planned ? &l->plan : NULL,
+                                .enclosure = l->planned ? s->enclosure : NULL,
                                 .cancel = brig_interrupt_flag()};
     bool skip[EXTRA_COUNT] = {0};
     int r = parse_skip(s->bench_skip, skip, fail);
+    skip_under_budget(s, skip);
     if (r == 0)
         r = brig_lineup_batch(BRIG_SESSION_MAX_ROWS, &o.batch_rows, fail);
     if (r == 0)
@@ -298,6 +327,7 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
         r = start_drafts(l, t, &o, fail);
     if (r < 0)
         return r;
+    t->plan = o.plan;
     t->n_prompt = o.n_prompt;
     t->n_generate = o.n_generate;
     t->bytes_per_token = brig_report_bytes_per_token(l->model, l->embed);
@@ -313,7 +343,12 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     struct brig_bench_table t = {0};
     if (s->bench_report != NULL)
         return brig_bench_report(s, fail);
-    int r = brig_lineup_open(&l, s, false, &(struct brig_budget_need){0}, fail);
+    struct brig_settings one = *s;
+    const struct brig_budget_need need = {.ctx = (uint32_t)(s->bench_prompt + s->bench_generate)};
+    int r = one_combination(&one, fail);
+    if (r < 0)
+        return r;
+    r = brig_lineup_open(&l, &one, false, &need, fail);
     if (r == 0)
         r = run_all(&l, &t, fail);
     if (r == 0) {
@@ -355,7 +390,8 @@ const struct brig_verb brig_verb_bench = {
         "  brigade bench MODEL\n"
         "  brigade bench MODEL --modes warm --shards 1,2,all -p 128 -n 64 --repeat 5 --json bench.json\n"
         "  brigade bench MODEL --modes warm --shards 1 --streams 1,2,4,8,16\n"
-        "  brigade bench MODEL --modes warm,cold --report report -n 8\n",
+        "  brigade bench MODEL --modes warm,cold --report report -n 8\n"
+        "  brigade bench MODEL --ram 50%,100% --modes warm,pool,cold --report report -n 8\n",
     .operand = "MODEL",
     .operand_needed = true,
     .run = run,

@@ -17,7 +17,9 @@ static uint32_t ctx_of(const struct brig_bench_opts *o)
 static uint32_t rows_of(const struct brig_bench_opts *o, struct brig_bench_config c)
 {
     uint64_t rows = (uint64_t)ctx_of(o) * c.n_streams;
-    return rows < BRIG_SESSION_MAX_ROWS ? (uint32_t)rows : BRIG_SESSION_MAX_ROWS;
+    uint32_t most = o->plan != NULL && o->plan->max_rows < BRIG_SESSION_MAX_ROWS ? o->plan->max_rows
+                                                                                 : BRIG_SESSION_MAX_ROWS;
+    return rows < most ? (uint32_t)rows : most;
 }
 
 static unsigned keep_of(const struct brig_bench_opts *o, struct brig_bench_config c)
@@ -46,6 +48,8 @@ static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c
                                         .timeout_ms = o->timeout_ms,
                                         .pss = pss,
                                         .routes = pss ? NULL : o->routes,
+                                        .plan = o->plan,
+                                        .enclosure = o->enclosure,
                                         .cancel = o->cancel};
     return brig_line_open(ret, &line, fail);
 }

@@ -22,12 +22,14 @@ struct brig_bench_opts {
     enum brig_kv_id kv;
     bool exact;
     uint32_t timeout_ms;
-    uint32_t n_prompt, n_generate;     /* n_generate >= 2 */
-    uint32_t batch_rows;               /* at most BRIG_SESSION_MAX_ROWS; cut to what there is to send */
-    unsigned flights;                  /* frames under way at once; 0: what brig_sched_flights says */
-    const struct brig_spec_opts *spec; /* drafts, for rows of one stream; NULL: none */
-    struct brig_line *draft_line;      /* of the draft model, whose memory counts; NULL: none */
-    struct brig_routes *routes;        /* the experts that rows choose are written there, or NULL */
+    uint32_t n_prompt, n_generate;          /* n_generate >= 2 */
+    uint32_t batch_rows;                    /* at most BRIG_SESSION_MAX_ROWS; cut to what there is to send */
+    const struct brig_plan *plan;           /* NULL: no budget */
+    const struct brig_enclosure *enclosure; /* as in struct brig_line_opts */
+    unsigned flights;                       /* frames under way at once; 0: what brig_sched_flights says */
+    const struct brig_spec_opts *spec;      /* drafts, for rows of one stream; NULL: none */
+    struct brig_line *draft_line;           /* of the draft model, whose memory counts; NULL: none */
+    struct brig_routes *routes;             /* the experts that rows choose are written there, or NULL */
     const volatile sig_atomic_t *cancel;
 };
 

@@ -147,3 +147,26 @@ def test_interrupt(world, model):
     result = world.finish(process, 30)
     assert result.code == 130 and result.lines() == ["brigade: cancelled"], result
     assert not world.gone() and list(folder.iterdir()) == []
+
+
+def test_budgets(world, model):
+    """One that cannot work is a row that says which would; one that can has its plan beside what came of it."""
+    result, j, folder = report(world, model, "--modes", "warm,cold", "--ram", "64K,1G")
+    rows = {(r["ram"], r["mode"], r["page_cache"]): r for r in j["rows"]}
+    assert len(rows) == 8 and "1G" in result.out
+    for mode in ("warm", "cold"):
+        refused, good = rows["64K", mode, "dropped"], rows["1G", mode, "dropped"]
+        assert refused["state"] == "refused" and "would do" in refused["why"] and refused["median"] is None
+        assert good["state"] == "measured" and good["plan"]["budget_bytes"] == 2**30 and good["plan"]["read_bytes"] == 0
+        assert good["pss_peak_bytes"] < 2**30
+        assert rows["none", mode, "cached"]["state"] == "measured"
+    assert "would do" in (folder / "report.html").read_text()
+
+
+def test_a_budget_for_bench(world):
+    figures = json.loads(world.good("bench", kit.fixture("q8_0"), "--ram", "1G", *QUICK, "--json", "-", "-q").out)
+    assert len(figures["rows"]) == 1 and figures["rows"][0]["mode"] == "warm" and figures["plan"]["budget_bytes"] == 2**30
+    assert figures["probe_bytes_s"] is None and figures["tokenize_mb_s"] is None
+    world.refused("bench", kit.fixture("q8_0"), "--ram", "64K", says=("--ram", "would do"))
+    world.refused("bench", kit.fixture("q8_0"), "--ram", "1G", "--modes", "warm,cold", code=2, says=("--ram", "--report"))
+    world.refused("bench", kit.fixture("q8_0"), "--ram", "1G,2G", code=2, says=("--ram", "1G,2G"))
