@@ -13,7 +13,6 @@
 #include "proto/model/model.h"
 
 #define PAGE     ((uint64_t)4096)
-#define MOST     ((uint64_t)1 << 50)
 #define TEXT_MAX 8192
 
 static int wrong(struct brig_fail *fail)
@@ -24,41 +23,35 @@ static int wrong(struct brig_fail *fail)
         "or auto");
 }
 
-static bool factor_of(char letter, double *ret)
-{
-    const char *letters = "KMGT", *at = strchr(letters, letter >= 'a' ? letter - 'a' + 'A' : letter);
-    if (letter == '\0' || at == NULL)
-        return false;
-    *ret = (double)((uint64_t)1 << (10 * (unsigned)(at - letters + 1)));
-    return true;
-}
-
-int brig_ram_parse(const char *text, struct brig_ram *ret, struct brig_fail *fail)
+static int parse_share(const char *text, size_t n, struct brig_ram *ret, struct brig_fail *fail)
 {
     char number[32];
-    size_t n = strlen(text);
-    double v, factor = 1;
-    if (strcmp(text, "auto") == 0) {
-        *ret = (struct brig_ram){.kind = BRIG_RAM_AUTO};
-        return 0;
-    }
-    bool share = n > 0 && text[n - 1] == '%';
-    if (share || (n > 0 && factor_of(text[n - 1], &factor)))
-        n--;
+    double v;
     if (n == 0 || n >= sizeof number || strspn(text, "0123456789.") < n)
         return wrong(fail);
     memcpy(number, text, n);
     number[n] = '\0';
     if (!brig_parse_f64(number, &v) || v <= 0)
         return wrong(fail);
-    if (share && v > 1000)
+    if (v > 1000)
         return brig_fail_set(fail, BRIG_EUSAGE, "at most 1000%% of the model's files can be asked for");
-    if (!share && v * factor > (double)MOST)
-        return brig_fail_set(fail, BRIG_EUSAGE, "at most 1024T can be asked for");
-    if (share)
-        *ret = (struct brig_ram){.kind = BRIG_RAM_SHARE, .share = v / 100};
-    else
-        *ret = (struct brig_ram){.kind = BRIG_RAM_BYTES, .bytes = (uint64_t)(v * factor)};
+    *ret = (struct brig_ram){.kind = BRIG_RAM_SHARE, .share = v / 100};
+    return 0;
+}
+
+int brig_ram_parse(const char *text, struct brig_ram *ret, struct brig_fail *fail)
+{
+    size_t n = strlen(text);
+    uint64_t bytes;
+    if (strcmp(text, "auto") == 0) {
+        *ret = (struct brig_ram){.kind = BRIG_RAM_AUTO};
+        return 0;
+    }
+    if (n > 0 && text[n - 1] == '%')
+        return parse_share(text, n - 1, ret, fail);
+    if (!brig_parse_size(text, &bytes) || bytes == 0)
+        return wrong(fail);
+    *ret = (struct brig_ram){.kind = BRIG_RAM_BYTES, .bytes = bytes};
     return 0;
 }
 

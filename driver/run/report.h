@@ -20,9 +20,9 @@ struct brig_report {
     size_t n_prompt;
     const struct brig_generated *generated;
     struct brig_line_stats line;
-    struct brig_spec *spec;               /* NULL: nothing was drafted */
-    const struct brig_model *draft_model; /* NULL: none */
-    struct brig_line_stats draft_line;    /* its */
+    struct brig_spec *spec;                 /* NULL: nothing was drafted */
+    const struct brig_model *draft_model;   /* NULL: none */
+    struct brig_line_stats draft_line;      /* its */
     const struct brig_plan *plan;           /* NULL: there was no budget */
     const struct brig_enclosure *enclosure; /* NULL, or its way is NULL: likewise */
 };

@@ -279,7 +279,9 @@ static int fill_frame(struct brig_sched *s, struct making *d, struct brig_fail *
             if (left == 0 || (left > 1) != (prompts == 1) || room == 0 ||
                 d->f->n_runs == BRIG_FRAME_MAX_RUNS || (prompts == 0 && d->f->n_runs >= share))
                 continue;
-            uint32_t draft = 0, rows = s->o.frame_rows / n_decoding;
+            uint32_t draft = 0;
+            /* Of the first round each sequence is one that decodes: there is no division by 0. */
+            uint32_t rows = prompts == 0 ? s->o.frame_rows / n_decoding : 0;
             int r = prompts == 0 ? ask_draft(s, slot, rows < room ? rows : room, &draft, fail) : 0;
             if (r < 0)
                 return r;

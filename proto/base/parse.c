@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/base/size.h"
-
 bool brig_parse_u64(const char *s, uint64_t *ret)
 {
     if (*s < '0' || *s > '9')
@@ -34,20 +32,25 @@ bool brig_parse_f64(const char *s, double *ret)
     return true;
 }
 
+#define SIZE_MOST ((uint64_t)1 << 50) /* far below 2^53: the product is exact, or cut to a whole number */
+
 bool brig_parse_size(const char *s, uint64_t *ret)
 {
     static const char units[] = "KMGT";
-    char digits[24];
-    uint64_t v, unit = 1;
+    char number[32];
+    double v, unit = 1;
     size_t n = strlen(s);
-    const char *u = n > 0 ? strchr(units, s[n - 1]) : NULL;
+    const char *u = n > 0 ? strchr(units, s[n - 1] >= 'a' ? s[n - 1] - 'a' + 'A' : s[n - 1]) : NULL;
     if (u != NULL) {
-        unit = (uint64_t)1 << (10 * (u - units + 1));
+        unit = (double)((uint64_t)1 << (10 * (u - units + 1)));
         n--;
     }
-    if (n >= sizeof digits)
+    if (n == 0 || n >= sizeof number || strspn(s, "0123456789.") < n)
         return false;
-    memcpy(digits, s, n);
-    digits[n] = '\0';
-    return brig_parse_u64(digits, &v) && brig_mul_u64(v, unit, ret);
+    memcpy(number, s, n);
+    number[n] = '\0';
+    if (!brig_parse_f64(number, &v) || v * unit > (double)SIZE_MOST)
+        return false;
+    *ret = (uint64_t)(v * unit);
+    return true;
 }

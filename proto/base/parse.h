@@ -8,7 +8,8 @@
 bool brig_parse_u64(const char *s, uint64_t *ret); /* decimal digits only */
 bool brig_parse_f64(const char *s, double *ret);   /* finite only: no nan, no inf */
 
-/* Bytes: a whole number, and K, M, G or T for powers of 1024 if one stands behind it. */
+/* Bytes: a number, and K, M, G or T (small ones too) for powers of 1024 if one stands behind it; at most
+ * 2^50. */
 bool brig_parse_size(const char *s, uint64_t *ret);
 
 #endif

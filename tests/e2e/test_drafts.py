@@ -66,7 +66,8 @@ def test_the_same_tokens_whatever_the_line(world, args):
         for how in ("lookup", "itself"):
             got = world.stats(*base, *drafts_of(MODELS[name])[how])
             assert got["ids"] == want, (name, how)
-            assert got["drafted_tokens"] > 0, (name, how)
+            # Cold runs are short: nothing may repeat in them.
+            assert got["drafted_tokens"] > 0 or (how == "lookup" and "cold" in args), (name, how)
 
 
 def test_a_draft_model_that_is_another(world):

@@ -69,6 +69,7 @@ def test_smollm2(world):
 
 
 @pytest.mark.real
+@pytest.mark.full
 def test_cache_on_smollm2(world):
     """What a cache of 8-bit integers costs beside one of half floats, activations being the same."""
     ids = text_ids(world, MODEL)

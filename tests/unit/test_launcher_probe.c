@@ -373,7 +373,7 @@ static void refusals(void **state)
 static void no_disk(void **state)
 {
     (void)state;
-    char path[] = "/dev/shm/brig-probe-XXXXXX";
+    char path[] = "/dev/shm/test-probe-XXXXXX";
     int fd = mkstemp(path);
     if (fd < 0 || !in_memory(fd)) {
         print_message("skipped: /dev/shm is no tmpfs\n");
