@@ -94,7 +94,8 @@ static int measure(struct brig_study *study, const struct brig_settings *s, stru
     struct brig_progress bar;
     const struct brig_study_axes axes = {.ram = s->bench_ram,
                                          .modes = s->bench_modes == NULL ? "warm,cold" : s->bench_modes,
-                                         .residency = "auto",
+                                         .residency =
+                                             s->bench_residency == NULL ? "auto" : s->bench_residency,
                                          .shards = s->bench_shards == NULL ? "1" : s->bench_shards};
     int r = brig_study_rows(study, &axes, fail);
     if (r == 0)

@@ -337,6 +337,9 @@ static int finish(struct brig_settings *s, const struct brig_verb *v, int argc, 
     /* Each run of a report has a budget of its own: this process has none. */
     if (s->bench_ram != NULL && s->bench_report == NULL && brig_ram_parse(s->bench_ram, &s->ram, fail) < 0)
         return brig_fail_prefix(fail, "--ram %s", s->bench_ram);
+    if (s->bench_residency != NULL && s->bench_report == NULL &&
+        take_residency(s, NULL, s->bench_residency, fail) < 0)
+        return brig_fail_prefix(fail, "--residency %s", s->bench_residency);
     s->operand = n > 0 ? argv[optind] : NULL;
     s->second = n > 1 ? argv[optind + 1] : NULL;
     return 0;

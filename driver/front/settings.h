@@ -82,6 +82,7 @@ struct brig_settings {
     const char *bench_streams, *bench_json;
     const char *bench_modes, *bench_shards; /* NULL: the default */
     const char *bench_ram;                  /* NULL: no budget */
+    const char *bench_residency;            /* NULL: auto */
     const char *bench_skip;                 /* NULL: nothing */
     const char *bench_report;               /* a folder, or NULL */
     uint64_t bench_limit;                   /* seconds, of one run of a report */

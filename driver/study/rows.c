@@ -79,6 +79,11 @@ static int add_residencies(struct brig_study *s, const struct brig_study_axes *a
     int r = 0;
     for (const char *p = axes->residency; r == 0 && p != NULL;) {
         r = next_word(&p, "residency", row.residency, fail);
+        if (r == 0 && brig_residency_by_name(row.residency) == NULL && strcmp(row.residency, "auto") != 0)
+            r = brig_fail_set(
+                fail, BRIG_EUSAGE,
+                "--residency: no residency %s; `brigade list residencies` has them, auto chooses",
+                row.residency);
         if (r == 0)
             r = add_shards(s, axes, row, fail);
     }

@@ -168,7 +168,12 @@ static void hash_products(const struct brig_kernel *k, const struct brig_type *t
         if (type->native != NULL)
             s.rows = (s.rows + 15) / 16 * 16;
         fill_matrix(type, weights, s.rows, row_bytes, n / 4);
-        struct brig_matrix w = {type, weights, s.rows, s.cols, row_bytes, s.unit, NULL};
+        struct brig_matrix w = {.type = type,
+                                .data = weights,
+                                .rows = s.rows,
+                                .cols = s.cols,
+                                .row_bytes = row_bytes,
+                                .unit_cols = s.unit};
         struct brig_act x = activations(k, s, integer, n / 4);
         product(k, &w, &x);
     }
@@ -203,7 +208,13 @@ static void hash_packed(const struct brig_kernel *k, const struct brig_type *typ
                                 GROUPS,
                                 ordered ? order : NULL,
                                 ordered ? starts : NULL};
-        struct brig_matrix w = {type, words, ROWS, COLS, COLS * type->packing->bits / 8, 256, &p};
+        struct brig_matrix w = {.type = type,
+                                .data = words,
+                                .rows = ROWS,
+                                .cols = COLS,
+                                .row_bytes = COLS * type->packing->bits / 8,
+                                .unit_cols = 256,
+                                .packed = &p};
         struct brig_act x = activations(k, (struct shape){ROWS, COLS, 256, n % 4 == 0 ? 1 : 11}, false, SANE);
         product(k, &w, &x);
     }

@@ -117,6 +117,20 @@ def test_pages_that_somebody_holds_make_a_row_void(world, model):
     assert rows["dropped"]["median"] is None and rows["cached"]["state"] == "measured"
 
 
+@pytest.mark.real
+def test_residencies_are_rows(world, model):
+    """A model that is streamed is fetched anew for each token; one that is held is not."""
+    shutil.copyfile(kit.MODEL, model)
+    _, j, _ = report(world, model, "--modes", "warm", "--residency", "map,lock,stream")
+    assert [r["state"] for r in j["rows"]] == ["measured"] * len(j["rows"]), j
+    size = model.stat().st_size
+    per_token = {r["residency"]: r["median"]["disk_token_bytes"] for r in j["rows"]}
+    assert per_token["map"] < size / 100 and per_token["lock"] < size / 100 and per_token["stream"] > size * 0.6
+    one = world.good("bench", model, *QUICK, "--modes", "warm", "--shards", "1", "--residency", "stream", "--json", "-", "-q")
+    assert json.loads(one.out)["rows"][0]["runs"][0]["disk_decode_bytes"] > size * 0.6
+    world.refused("bench", model, *QUICK, "--residency", "nowhere", code=2, says="nowhere")
+
+
 def test_a_run_that_takes_too_long_is_a_row(world, model):
     _, j, _ = report(world, model, "--modes", "warm", "--run-limit", "1", "-n", "100000", "-p", "1")
     assert [r["state"] for r in j["rows"]] == ["failed", "failed"]
@@ -125,6 +139,7 @@ def test_a_run_that_takes_too_long_is_a_row(world, model):
 
 @pytest.mark.parametrize("args, says", [
     (("--modes", "warm,tepid"), "tepid"),
+    (("--residency", "map,nowhere"), "nowhere"),
     (("--json", "x.json"), "--report"),
     (("--streams", "1,2"), "--report"),
 ])
