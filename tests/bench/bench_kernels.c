@@ -149,7 +149,12 @@ static struct product product_of(const struct bench *b, const struct brig_type *
 {
     struct product p = {.b = b, .x = b->act};
     uint64_t row_bytes = brig_type_row_bytes(type, COLS);
-    p.w = (struct brig_matrix){type, b->buffer, rows, COLS, row_bytes, BRIG_UNIT_COLS, NULL};
+    p.w = (struct brig_matrix){.type = type,
+                               .data = b->buffer,
+                               .rows = rows,
+                               .cols = COLS,
+                               .row_bytes = row_bytes,
+                               .unit_cols = BRIG_UNIT_COLS};
     p.x.n_rows = tokens;
     if (type->group == 0)
         p.x.q = NULL;

@@ -52,7 +52,16 @@ static void try_frame(uint8_t *m, size_t n)
     check(copy != NULL && brig_frame_encode(&f, copy, n, NULL) == 0);
     check(memcmp(m, copy, f.timing_offset) == 0);
     brig_free(copy);
-    struct brig_stage_timing t = {1, 2, 3, UINT64_MAX}, got;
+    const struct brig_stage_timing t = {.wait_ns = 1,
+                                        .compute_ns = 2,
+                                        .pss_bytes = 3,
+                                        .mapped_bytes = UINT64_MAX,
+                                        .read_bytes = 5,
+                                        .stall_ns = 6,
+                                        .experts_used = 7,
+                                        .expert_hits = 8,
+                                        .expert_read_bytes = 9};
+    struct brig_stage_timing got;
     for (uint32_t stage = 0; stage < f.n_stages; stage++) {
         brig_frame_put_timing(&f, m, stage, &t);
         brig_frame_get_timing(&f, m, stage, &got);
