@@ -211,7 +211,7 @@ def test_a_driver_that_lies_leaves_the_shard_unharmed(world):
     process, url = world.shard(fixture(), "--layers", "all", "--head", control="tcp://127.0.0.1:0")
     peer = sp.dial(url, sp.REQ, sp.REP)
     good = peer.ask([PROTOCOL, HELLO])
-    assert good[:4] == [PROTOCOL, HELLO, 0, ""] and len(good) == 19
+    assert good[:4] == [PROTOCOL, HELLO, 0, ""] and len(good) == 20
     identity, numeric = good[4], good[12]
     other_version = peer.ask([PROTOCOL + 1, HELLO])
     assert other_version[2] != 0 and "version" in other_version[3]
