@@ -102,7 +102,7 @@ def test_more_than_the_group_above_allows_is_said(enclosed):
         command = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
         result = enclosed.run("/bin/sh", "-c", command, above, kit.BRIGADE, "run", fixture(), *PLAIN, "--ram", RAM)
         assert result.code == 0, result
-        assert "MiB that the cgroup %s allows" % above in result.err, result
+        assert "iB that the cgroup %s allows" % above in result.err, result
         left = [name for name in os.listdir(above) if name.startswith("brigade-")]
         assert not left, left
     finally:
