@@ -102,7 +102,8 @@ def test_more_than_the_group_above_allows_is_said(enclosed):
         command = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
         result = enclosed.run("/bin/sh", "-c", command, above, kit.BRIGADE, "run", fixture(), *PLAIN, "--ram", RAM)
         assert result.code == 0, result
-        assert "iB that the cgroup %s allows" % above in result.err, result
+        sizes = ("2.0 GiB", "1.0 GiB") if kit.SANITIZED else ("256.0 MiB", "128.0 MiB")
+        assert "the budget of %s is more than the %s that the cgroup %s allows" % (*sizes, above) in result.err, result
         left = [name for name in os.listdir(above) if name.startswith("brigade-")]
         assert not left, left
     finally:

@@ -61,13 +61,12 @@ def test_the_same_tokens(world, name, draw):
                          ids=" ".join)
 def test_the_same_tokens_whatever_the_line(world, args):
     for name, draw in (("llama/q8_0", "greedy"), ("olmoe/q4_0", "seed 3"), ("gemma3/q4_0", "penalties")):
-        base = (MODELS[name], *BASE, *DRAWS[draw], *args, *(("-n", "8") if "cold" in args else ()))
+        base = (MODELS[name], *BASE, *DRAWS[draw], *args)
         want = world.stats(*base)["ids"]
         for how in ("lookup", "itself"):
             got = world.stats(*base, *drafts_of(MODELS[name])[how])
             assert got["ids"] == want, (name, how)
-            # Cold runs are short: nothing may repeat in them.
-            assert got["drafted_tokens"] > 0 or (how == "lookup" and "cold" in args), (name, how)
+            assert got["drafted_tokens"] > 0, (name, how)
 
 
 def test_a_draft_model_that_is_another(world):

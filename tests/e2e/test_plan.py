@@ -67,14 +67,15 @@ def test_what_is_no_model(world):
 RUN = ("--raw", "-p", "Brigade", "--temp", "0", "-n", "6", "--ignore-eos")
 
 
-@pytest.mark.release_only("the sanitizers take memory that no plan counts")
 def test_a_run_with_room_for_all(world):
     want = world.stats(fixture("f32"), *RUN)
     assert want["plan"] is None
     got = world.stats(fixture("f32"), *RUN, "--ram", "200M")
     assert got["ids"] == want["ids"] and got["plan"]["read_bytes"] == 0
     assert got["plan"]["measured"]["token_s"] > 0
-    assert 0 < got["plan"]["measured"]["pss_peak_bytes"] <= got["plan"]["total_bytes"]
+    assert got["plan"]["measured"]["pss_peak_bytes"] > 0
+    if not kit.SANITIZED:  # which take memory that no plan counts
+        assert got["plan"]["measured"]["pss_peak_bytes"] <= got["plan"]["total_bytes"]
 
 
 def test_a_run_is_refused_before_anything_starts(world):
