@@ -71,7 +71,8 @@ all: $(PROGRAMS)
 # target has (vec/vec.h). One is chosen at run time.
 FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c \
 	-mprefer-vector-width=512
-FLAGS_avx2 := -mavx2 -mfma -mf16c
+# 16 registers: sums in another order than written would all be alive at once.
+FLAGS_avx2 := -mavx2 -mfma -mf16c -fno-tree-reassoc
 FLAGS_neon := -march=armv8.2-a+dotprod
 define isa_flags
 $(B)/obj/shard/kernels/$(1)%.o: CFLAGS += $$(FLAGS_$(1))

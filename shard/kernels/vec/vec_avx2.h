@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define BRIG_LANES      8u
+#define BRIG_MANY_ROWS  16u /* two vectors of rows share the activations (avx2_tile.h) */
 #define BRIG_ISA(name)  brig_avx2_##name
 #define BRIG_ISA_NAME   "avx2"
 #define BRIG_ISA_KERNEL brig_kernel_avx2
