@@ -140,7 +140,7 @@ MUTATIONS = [
      "Q4_0_R16 has another zero with AVX-512", "unit test_kernels_matmul"),
     ("shard/kernels/vec/blocks.h", "p + 4 * (BRIG_R16_ROWS * c + first_row)", "p + 4 * (BRIG_R16_ROWS * c)",
      "narrow vectors take the first half of interleaved rows twice", "unit test_kernels_matmul"),
-    ("shard/kernels/avx2_tile.h", "return 4;", "return 8;", "AVX2 adds more products of 5 bits than 16 bits hold",
+    ("shard/kernels/avx2/tile.h", "return 4;", "return 8;", "AVX2 adds more products of 5 bits than 16 bits hold",
      "unit test_kernels_matmul"),
     ("proto/model/gguf_tensors.c", "if (t->dims[1] % brig_type_panel_rows(t->type) != 0)", "if (false)",
      "interleaved rows need no whole panels", "unit test_proto_model_bad"),

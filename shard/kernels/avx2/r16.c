@@ -2,7 +2,7 @@
  * Interleaved matrices (proto/model/r16.h) with AVX2: a vector of weights is one load. Called by
  * brig_panel_matmul.
  */
-#include "shard/kernels/avx2_tile.h"
+#include "shard/kernels/avx2/tile.h"
 
 static inline __attribute__((always_inline)) void fetch(enum brig_type_id id, const uint8_t *ahead)
 {
@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) void chain(enum brig_type_id id, co
     brig_tiles(id, s, x, first, n_tokens, col, n_groups, acc);
 }
 
-void brig_avx2_chain_r16_int(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
+void BRIG_ISA(chain_r16_int)(enum brig_type_id id, const uint8_t *blocks, const uint8_t *ahead,
                              const struct brig_act *x, size_t first, unsigned n_tokens, size_t col,
                              unsigned n_cols, float *acc)
 {

@@ -1,5 +1,5 @@
 /*
- * Integer products of unpacked weights with AVX2, for avx2_int.c and avx2_r16.c. Bytes are multiplied in
+ * Integer products of unpacked weights with AVX2, for int.c and r16.c. Bytes are multiplied in
  * pairs into 16 bits, added there as often as nothing can pass them, and only then widened: that is exact.
  * Two weights of 4 bits give at most 2 * 15 * 127 = 3810, so 8 steps fit; of 5 bits 2 * 31 * 127 = 7874, 4
  * steps; of 6 bits 2 * 63 * 127 = 16002, 2 steps; of Q8_0, taken as magnitude times signed activation, at
@@ -42,6 +42,24 @@ static inline bool brig_tile_signed(enum brig_type_id id)
            id == BRIG_TYPE_Q8_0_R16;
 }
 
+#if defined(__AVXVNNI__)
+#define BRIG_TILE_VNNI true
+#else
+#define BRIG_TILE_VNNI false
+#endif
+
+/* What unsigned bytes are too large by. */
+static inline int brig_tile_offset(enum brig_type_id id)
+{
+    return BRIG_TILE_VNNI && brig_tile_signed(id) ? 128 : brig_block_offset(id);
+}
+
+/* Sums have 32 bits from the start. */
+static inline bool brig_tile_wide(enum brig_type_id id)
+{
+    return BRIG_TILE_VNNI || brig_tile_signed(id);
+}
+
 /* Products of pairs that are added in 16 bits. */
 static inline unsigned brig_tile_steps(enum brig_type_id id)
 {
@@ -53,7 +71,7 @@ static inline unsigned brig_tile_steps(enum brig_type_id id)
     case BRIG_TYPE_Q5_K:
         return 4;
     default:
-        return brig_tile_signed(id) ? 1 : 8;
+        return 8;
     }
 }
 
@@ -91,16 +109,22 @@ static inline __attribute__((always_inline)) void brig_tile_step(__m256i sum[2][
 #undef BRIG_PAIRS
 }
 
-/* One product of pairs, of signed weights widened at once. */
-static inline __attribute__((always_inline)) __m256i brig_tile_pairs(enum brig_type_id id, __m256i sum,
-                                                                     __m256i w, __m256i x)
+/* sum + the products of 4 columns of 8 rows with one token's. */
+static inline __attribute__((always_inline)) __m256i brig_tile_products(enum brig_type_id id, __m256i sum,
+                                                                        __m256i w, __m256i x)
 {
+#if defined(__AVXVNNI__)
+    if (brig_tile_signed(id))
+        w = _mm256_xor_si256(w, _mm256_set1_epi8(-128));
+    return _mm256_dpbusd_avx_epi32(sum, w, x);
+#else
     if (!brig_tile_signed(id))
         return _mm256_add_epi16(sum, _mm256_maddubs_epi16(w, x));
     __m256i products = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, _mm256_set1_epi16(1)));
     __asm__("" : "+x"(sum)); /* in this order, see above */
     return sum;
+#endif
 }
 
 /* sum[v][t] += the products of dword i of each vector's columns. */
@@ -109,14 +133,14 @@ static inline __attribute__((always_inline)) void brig_tile_dword(enum brig_type
                                                                   unsigned i, const int8_t *q, size_t stride,
                                                                   __m256i sum[2][BRIG_TILE_TOKENS])
 {
-    if (N == 2 && T == BRIG_TILE_TOKENS && !brig_tile_signed(id)) {
+    if (N == 2 && T == BRIG_TILE_TOKENS && !brig_tile_wide(id)) {
         brig_tile_step(sum, (const __m256i *)&u[0][i], (const __m256i *)&u[1][i], q + 4 * i, stride);
         return;
     }
     for (unsigned t = 0; t < T; t++) {
         __m256i x = brig_tile_four(q + t * stride + 4 * i);
         for (unsigned v = 0; v < N; v++)
-            sum[v][t] = brig_tile_pairs(id, sum[v][t], (__m256i)u[v][i], x);
+            sum[v][t] = brig_tile_products(id, sum[v][t], (__m256i)u[v][i], x);
     }
 }
 
@@ -128,14 +152,14 @@ static inline __attribute__((always_inline)) void brig_tile_dot(enum brig_type_i
                                                                 __m256i isum[2][BRIG_TILE_TOKENS])
 {
     const __m256i zero = _mm256_setzero_si256(), ones = _mm256_set1_epi16(1);
-    unsigned steps = brig_tile_signed(id) || brig_tile_steps(id) > n ? n : brig_tile_steps(id);
+    unsigned steps = brig_tile_wide(id) || brig_tile_steps(id) > n ? n : brig_tile_steps(id);
     for (unsigned c = 0; c < n; c += steps) {
         __m256i sum[2][BRIG_TILE_TOKENS] = {{zero, zero, zero, zero}, {zero, zero, zero, zero}};
         for (unsigned i = c; i < c + steps; i++)
             brig_tile_dword(id, N, T, u, i, q, stride, sum);
         for (unsigned k = 0; k < N * T; k++) {
             __m256i s = sum[k / T][k % T];
-            if (!brig_tile_signed(id))
+            if (!brig_tile_wide(id))
                 s = _mm256_madd_epi16(s, ones);
             isum[k / T][k % T] = c == 0 ? s : _mm256_add_epi32(isum[k / T][k % T], s);
         }
@@ -147,7 +171,7 @@ static inline __attribute__((always_inline)) __m256 brig_tile_add(enum brig_type
                                                                   __m256 d, __m256 m, float dx, float dsum,
                                                                   int32_t start, __m256 acc)
 {
-    if (brig_block_offset(id) != 0)
+    if (brig_tile_offset(id) != 0)
         isum = _mm256_add_epi32(isum, _mm256_set1_epi32(start));
     acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(isum), _mm256_mul_ps(d, _mm256_set1_ps(dx)), acc);
     if (brig_panel_has_min(id))
@@ -163,7 +187,7 @@ brig_tile_one(enum brig_type_id id, const struct brig_block *b, struct brig_toke
     __m256i isum[2][BRIG_TILE_TOKENS];
     int32_t sum = x.sum[0] + x.sum[1];
     brig_tile_dot(id, 1, 1, u, 8, x.q, 0, isum);
-    return brig_tile_add(id, isum[0][0], b->d, b->m, *x.d, *x.d * (float)sum, -brig_block_offset(id) * sum,
+    return brig_tile_add(id, isum[0][0], b->d, b->m, *x.d, *x.d * (float)sum, -brig_tile_offset(id) * sum,
                          acc);
 }
 
@@ -223,14 +247,14 @@ static inline __attribute__((always_inline)) void brig_factors_of(enum brig_type
                                                                   unsigned n_tokens, size_t col,
                                                                   unsigned n_groups, struct brig_factors *f)
 {
-    if (!brig_panel_has_min(id) && brig_block_offset(id) == 0)
+    if (!brig_panel_has_min(id) && brig_tile_offset(id) == 0)
         return;
     for (unsigned t = 0; t < n_tokens; t++) {
         struct brig_token k = brig_token_at(x, first + t, col);
         for (unsigned g = 0; g < n_groups; g++) {
             int32_t sum = columns == 32 ? k.sum[2 * g] + k.sum[2 * g + 1] : k.sum[g];
             f->dsum[g][t] = k.d[columns == 32 ? g : g / 2] * (float)sum;
-            f->start[g][t] = -brig_block_offset(id) * sum;
+            f->start[g][t] = -brig_tile_offset(id) * sum;
         }
     }
 }

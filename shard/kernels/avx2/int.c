@@ -1,8 +1,8 @@
 /*
- * Integer products with AVX2 of matrices as they are stored: blocks of 8 rows are unpacked (vec/blocks.h) and
- * multiplied (avx2_tile.h). Called by brig_panel_matmul.
+ * Integer products with AVX2, with and without VNNI, of matrices as they are stored: blocks of 8 rows are
+ * unpacked (vec/blocks.h) and multiplied (tile.h). Called by brig_panel_matmul.
  */
-#include "shard/kernels/avx2_tile.h"
+#include "shard/kernels/avx2/tile.h"
 
 enum { GROUPS = BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP, GROUPS_16 = BRIG_PANEL_CHUNK_INT / 16 };
 
@@ -101,7 +101,7 @@ static inline __attribute__((always_inline)) void chain_64(enum brig_type_id id,
     brig_tiles(id, s, x, first, n_tokens, col, n_groups, acc);
 }
 
-void brig_avx2_chain_int(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
+void BRIG_ISA(chain_int)(enum brig_type_id id, struct brig_panel p, const struct brig_act *x, size_t first,
                          unsigned n_tokens, size_t col, unsigned n_cols, float *acc)
 {
     unsigned n_groups = n_cols / BRIG_ACT_GROUP;
