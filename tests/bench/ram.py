@@ -215,8 +215,9 @@ def ask(command, limit=PROBE_LIMIT):
 
 
 def brigade(a, budget, row):
-    command = [a.brigade, "bench", a.model, "-q", "--modes", "warm", "--shards", "1", "-p", "1", "-n", str(a.n), "--repeat",
-               "1", "--skip", "memory,probe,starts,tokenizer", "--json", "-", "--ram", str(budget)] + a.more
+    command = [a.brigade, "bench", a.model, "-q", "--modes", "warm", "--shards", "1", "-p", "1", "-n", str(a.n),
+               "--random-tokens", "--repeat", "1", "--skip", "memory,probe,starts,tokenizer", "--json", "-", "--ram",
+               str(budget)] + a.more
     r, text = enclosed(a, command, budget)
     if r["state"].startswith(("good", "void")):
         figures = json.loads(text)
