@@ -115,6 +115,8 @@ $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/li
 $(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_PROTO)
+$(B)/seeds_frame: $(B)/obj/tests/fuzz/seeds_frame.o $(B)/libproto.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_PROTO)
 # Without libshard: clang-14 does not know all names of instruction sets in its kernels.
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libproto.a
 	@mkdir -p $(@D)
@@ -223,6 +225,11 @@ fuzz-build: $(FUZZERS)
 fuzz: ## each fuzz target for FUZZ_SECONDS seconds (20)
 	@$(STEP) -s -j$(JOBS) VARIANT=fuzz fuzz-build
 	@sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(patsubst tests/fuzz/%.c,build/fuzz/fuzz/%,$(FUZZ_C))
+
+.PHONY: fuzz-seeds
+fuzz-seeds: $(B)/seeds_frame ## the seeds of fuzz_frame anew, after a change of the protocol
+	@rm -f tests/fuzz/corpus_frame/*
+	@$< tests/fuzz/corpus_frame
 
 # BENCH_ARGS: models and options of tests/bench/run.py, such as --llama-bench PATH MODEL.gguf.
 BENCH_ARGS ?= $(MODEL)
