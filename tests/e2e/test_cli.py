@@ -1,4 +1,5 @@
 """The command line: what it prints where, and what it says to wrong usage."""
+import json
 import os
 import pty
 
@@ -140,7 +141,21 @@ def test_stdout_holds_the_text_and_nothing_else(world):
     assert "tok/s" in loud.err and "context" in loud.err
     streamed = "".join(world.good("tokenize", fixture(), "--decode", "--no-special", input=str(ids)).out
                        for ids in [world.stats(*options[1:])["ids"]])
-    assert loud.out == streamed
+    assert loud.out == streamed + "\n" and not streamed.endswith("\n")
+
+
+def test_an_answer_ends_with_one_newline(world):
+    """Where both go to one pipe the figures begin a line of their own; an answer that has a newline gets no other."""
+    options = ("run", fixture(), "--raw", "-p", "The sun", "--seed", "1", "--ignore-eos", "--ctx", "4000")
+    newline = json.loads(world.good("tokenize", fixture(), "--json", input="\n").out)["ids"]
+    ids = world.stats(*options[1:], "-n", "2000")["ids"]
+    for n, before in ((12, 0), (ids.index(*newline) + 1, 1)):
+        text = world.good("tokenize", fixture(), "--decode", "--no-special", input=str(ids[:n])).out
+        assert text.endswith("\n") == (before == 1)
+        piped = world.run("sh", "-c", 'exec "$@" 2>&1', "sh", kit.BRIGADE, *options, "-n", n)
+        answer, figures = piped.out.rsplit("brigade: ", 1)
+        assert piped.code == 0 and answer.endswith(text + "\n" * (1 - before)), piped
+        assert figures.endswith("\n")
 
 
 def test_a_file_that_cannot_be_written_is_said_before_the_work(world):
