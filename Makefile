@@ -206,7 +206,7 @@ san: ## unit tests and a part of the e2e tests under AddressSanitizer and UBSan
 	@$(STEP) VARIANT=san e2e
 
 # The kernels, the stored types and our own functions in one static program, without the libraries of the engine.
-HASHES_C := tests/arm/hashes.c proto/base/err.c proto/base/mem.c proto/base/real.c proto/model/iq_grids.c proto/model/kv_type.c \
+HASHES_C := tests/arm/hashes.c proto/base/err.c proto/base/mem.c proto/base/proc.c proto/base/real.c proto/model/iq_grids.c proto/model/kv_type.c \
 	proto/model/packed.c proto/model/r16.c $(wildcard proto/model/type*.c) \
 	$(filter-out %/cpus.c %/team.c %/turns.c,$(filter shard/kernels/%,$(SHARD_C)))
 $(B)/hashes: $(call objs,$(HASHES_C)) $(VEC_O)
