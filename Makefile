@@ -182,8 +182,7 @@ unit: fixtures $(PROGRAMS) $(UNIT_TESTS) ## unit tests (VARIANT=san: under the s
 # PYTEST_ARGS chooses tests: make e2e PYTEST_ARGS='-k stats'.
 .PHONY: e2e
 e2e: fixtures $(PROGRAMS) $(COUNTED) ## tests of the real programs (VARIANT=san: a part of them)
-	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -p no:cacheprovider \
-		tests/e2e $(PYTEST_ARGS)
+	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) tests/e2e/run.py $(PYTEST_ARGS)
 
 .PHONY: parity
 parity: $(PROGRAMS) ## every family, format and stored type against its reference (a part of e2e)

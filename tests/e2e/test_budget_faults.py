@@ -10,6 +10,7 @@ import kit
 from kit import fixture
 from test_faults import LONG, failure
 
+pytestmark = pytest.mark.alone
 
 def copy_of(world, kind="f32"):
     path = world.folder / "model.gguf"

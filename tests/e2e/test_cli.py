@@ -1,6 +1,7 @@
 """The command line: what it prints where, and what it says to wrong usage."""
 import json
 import os
+import pathlib
 import pty
 
 import pytest
@@ -170,3 +171,11 @@ def test_stdout_that_is_full_or_closed_is_a_failure(world):
         process = world.start(kit.BRIGADE, "run", fixture(), "-p", "x", "-n", "8", "--temp", "0", stdout=full)
         result = world.finish(process, 20 * kit.SLOWER)
     assert result.code == 1 and "standard output" in result.err, result
+
+
+def test_tests_that_measure_time_are_alone():
+    """Those that others run beside must not have a limit of time that a busy machine breaks."""
+    measuring = [p for p in pathlib.Path(__file__).parent.glob("test_*.py") if "monotonic() - " + "began" in p.read_text()]
+    assert len(measuring) >= 4
+    for path in measuring:
+        assert "pytest.mark.alone" in path.read_text(), path
