@@ -55,6 +55,11 @@ int brig_weights_take(struct brig_weights *w, const struct brig_matrix *m, uint6
 /* All that was taken is no longer used. */
 void brig_weights_give(struct brig_weights *w);
 
+/* After the last product of a pass, before anything that came of it leaves: was it made of what the files
+ * held? A file that became shorter may have read as zeros, so a length that is not the one that was described
+ * is a failure, however the weights are held; the error names the file. */
+int brig_weights_check(const struct brig_weights *w, struct brig_fail *fail);
+
 /* ---- experts ---- */
 
 /* Bring experts of the list (n >= 1, each once) into memory: *ret_n of them, at least one, those that are
