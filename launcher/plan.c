@@ -34,8 +34,8 @@ struct maker {
 
 const char *brig_plan_kind_name(enum brig_plan_kind kind)
 {
-    static const char *const names[BRIG_PLAN_KINDS] = {"weights", "ring",   "experts",   "kv",
-                                                       "scratch", "frames", "processes", "driver"};
+    static const char *const names[BRIG_PLAN_KINDS] = {"weights", "ring",      "experts", "kv",   "scratch",
+                                                       "frames",  "processes", "driver",  "draft"};
     return names[kind];
 }
 
@@ -50,6 +50,7 @@ const char *brig_plan_kind_help(enum brig_plan_kind kind)
         "messages and shared memory between processes",
         "programs, stacks, page tables and other kernel memory",
         "tokenizer, the model's metadata, the program that people type",
+        "the draft model: weights, cache and process",
     };
     return helps[kind];
 }
@@ -96,7 +97,8 @@ static struct brig_plan_shape shape_of(const struct maker *m, unsigned n_shards,
                                     .threads = w->speed.threads,
                                     .exact = w->exact,
                                     .kv = w->kv,
-                                    .whole_rows = w->whole_rows};
+                                    .whole_rows = w->whole_rows,
+                                    .draft_pages = m->line->draft_pages};
 }
 
 /* All but weights, ring and experts, without and with the page tables of those three. */
@@ -391,12 +393,13 @@ static int refuse(const struct maker *m, struct brig_fail *fail)
             snprintf(speed, sizeof speed, ", and make about %.3g tokens a second", 1 / least.seconds_a_token);
         brig_plan_release(&least);
     }
-    return brig_fail_set(fail, BRIG_ELIMIT,
-                         "a budget of %s is too little for %s: %s (%llu bytes) would do, with a context of "
-                         "%u%s",
-                         brig_ram_text(m->p->budget_bytes, has), m->wish->model->path,
-                         brig_ram_text(m->p->least_bytes, needs), (unsigned long long)m->p->least_bytes,
-                         m->ctx_least, speed);
+    return brig_fail_set(
+        fail, BRIG_ELIMIT,
+        "a budget of %s is too little for %s%s%s: %s (%llu bytes) would do, with a context of "
+        "%u%s",
+        brig_ram_text(m->p->budget_bytes, has), m->wish->model->path,
+        wish.draft != NULL ? " and the draft model " : "", wish.draft != NULL ? wish.draft->path : "",
+        brig_ram_text(m->p->least_bytes, needs), (unsigned long long)m->p->least_bytes, m->ctx_least, speed);
 }
 
 static int finish(struct maker *m, struct brig_fail *fail)
@@ -415,6 +418,10 @@ static int finish(struct maker *m, struct brig_fail *fail)
     if (p->budget_bytes != 0 && p->total_bytes > p->budget_bytes)
         return brig_fail_set(fail, BRIG_EINTERNAL, "the plan needs %llu bytes where the budget has %llu",
                              (unsigned long long)p->total_bytes, (unsigned long long)p->budget_bytes);
+    if (m->wish->draft != NULL) {
+        p->draft_ctx = brig_plan_draft_ctx(m->wish->draft, p->ctx);
+        p->draft_rows = brig_plan_draft_rows(m->wish->draft, p->ctx);
+    }
     p->token_bytes = m->line->token_bytes;
     p->speed = m->wish->speed;
     brig_plan_predict(p, m->line, m->wish->mode->keeps ? p->n_shards + 1 : 2 * p->n_shards,
@@ -476,11 +483,16 @@ int brig_plan_from_line(struct brig_plan *ret, const struct brig_plan_wish *wish
 
 int brig_plan_make(struct brig_plan *ret, const struct brig_plan_wish *wish, struct brig_fail *fail)
 {
-    struct brig_plan_line line;
+    struct brig_plan_line line, draft = {0};
     int r = brig_plan_line_make(&line, wish->model, fail);
     if (r < 0)
         return r;
-    r = brig_plan_from_line(ret, wish, &line, fail);
+    if (wish->draft != NULL)
+        r = brig_plan_line_make(&draft, wish->draft, fail);
+    line.draft_pages = draft.pages;
+    if (r == 0)
+        r = brig_plan_from_line(ret, wish, &line, fail);
+    brig_plan_line_release(&draft);
     brig_plan_line_release(&line);
     return r;
 }

@@ -27,8 +27,7 @@ struct brig_feed {
     atomic_uint_fast64_t progress;
 };
 
-/* The path of what is open, for messages. */
-static void name_of(int fd, unsigned number, char *out, size_t cap)
+void brig_feed_file_name(int fd, unsigned number, char *out, size_t cap)
 {
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -49,7 +48,7 @@ static int open_files(struct brig_feed *f, const struct brig_slice *slice, const
     f->align = 4096;
     for (unsigned i = 0; i < slice->n_files; i++) {
         struct brig_disk_file *file = &f->files[i];
-        name_of(fds[i], i, name, sizeof name);
+        brig_feed_file_name(fds[i], i, name, sizeof name);
         int r = brig_disk_file_reopen(file, fds[i], name, !slice->stream.buffered, fail);
         if (r < 0)
             return r;

@@ -4,6 +4,7 @@
  */
 #include "shard/weights/weights.h"
 
+#include <limits.h>
 #include <sys/stat.h>
 
 #include "proto/base/mem.h"
@@ -32,16 +33,18 @@ struct brig_entry *brig_weights_entry(const struct brig_weights *w, enum brig_ro
 static int check_files(const struct brig_slice *slice, const int *fds, unsigned n, struct brig_fail *fail)
 {
     struct stat st;
+    char name[PATH_MAX];
     if (n != slice->n_files)
         return brig_fail_set(fail, BRIG_EMISMATCH, "the slice lies in %u files, %u were given",
                              slice->n_files, n);
     for (unsigned i = 0; i < n; i++) {
+        brig_feed_file_name(fds[i], i, name, sizeof name);
         if (fstat(fds[i], &st) < 0)
-            return brig_fail_errno(fail, BRIG_EIO, "file %u of the model", i);
+            return brig_fail_errno(fail, BRIG_EIO, "%s", name);
         if ((uint64_t)st.st_size != slice->file_bytes[i])
-            return brig_fail_set(fail, BRIG_EMISMATCH,
-                                 "file %u of the model has %llu bytes, it had %llu when it was described", i,
-                                 (unsigned long long)st.st_size, (unsigned long long)slice->file_bytes[i]);
+            return brig_fail_set(fail, BRIG_EMISMATCH, "%s has %llu bytes, it had %llu when it was described",
+                                 name, (unsigned long long)st.st_size,
+                                 (unsigned long long)slice->file_bytes[i]);
     }
     return 0;
 }

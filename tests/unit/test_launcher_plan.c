@@ -305,6 +305,50 @@ static void a_context_is_chosen_that_fits(void **state)
     free_model(&m);
 }
 
+/* A draft model takes its part of every budget, for the context that was chosen, and the rest is as it was.
+ */
+static void a_draft_model_is_counted(void **state)
+{
+    struct made m, draft;
+    struct brig_plan p;
+    struct brig_fail fail;
+    (void)state;
+    make_model(&m, 23, 0);
+    make_model(&draft, 3, 0);
+    draft.model.path = "small";
+    struct brig_plan_wish w = wish_of(&m, "warm", 0);
+    uint64_t alone = least_of(&m, &w);
+    w.draft = &draft.model;
+    m.line.draft_pages = draft.line.pages;
+    uint64_t both = least_of(&m, &w);
+    assert_true(both > alone + draft.line.pages && both < alone + draft.line.pages + 64 * MIB);
+    sweep(&m, w, 9 * MIB);
+    w.budget_bytes = both - BRIG_PLAN_PAGE;
+    assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), -BRIG_ELIMIT);
+    assert_non_null(strstr(fail.text, "made-up and the draft model small"));
+    w.ctx = 0; /* a longer context is longer for both */
+    uint64_t longest = 0;
+    for (uint64_t budget = both; budget < 4096 * MIB; budget += 256 * MIB) {
+        w.budget_bytes = budget;
+        assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
+        assert_true(p.draft_ctx == p.ctx && p.draft_rows == BRIG_PLAN_ROWS_USEFUL);
+        const struct brig_plan_shape s = {
+            .desc = &m.model.desc, .ctx = p.ctx, .threads = 2, .draft_pages = draft.line.pages};
+        assert_int_equal(p.bytes[BRIG_PLAN_DRAFT], brig_plan_draft(&s, &draft.model));
+        assert_true(check_sum(&p) <= budget);
+        longest = p.ctx > longest ? p.ctx : longest;
+        brig_plan_release(&p);
+    }
+    assert_true(longest > BRIG_PLAN_CTX_LEAST);
+    draft.model.desc.learned_positions = true; /* which end before the model's */
+    draft.model.desc.ctx_trained = 40;
+    assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
+    assert_true(p.draft_ctx == 40 && p.draft_rows == 40 && p.ctx > 40);
+    brig_plan_release(&p);
+    free_model(&draft);
+    free_model(&m);
+}
+
 static void a_cache_of_absurd_size_is_refused(void **state)
 {
     struct made m;
@@ -581,6 +625,7 @@ int main(void)
         cmocka_unit_test(pins_are_spread_evenly),
         cmocka_unit_test(regimes),
         cmocka_unit_test(a_context_is_chosen_that_fits),
+        cmocka_unit_test(a_draft_model_is_counted),
         cmocka_unit_test(a_cache_of_absurd_size_is_refused),
         cmocka_unit_test(sizes_are_those_of_the_shard),
         cmocka_unit_test(slices_are_told),
