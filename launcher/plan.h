@@ -81,6 +81,11 @@ struct brig_plan {
     uint64_t budget_bytes;      /* as wished, whole pages; 0: none */
     uint64_t least_bytes;       /* the smallest budget that would do, whole pages */
     unsigned n_shards, n_alive; /* processes of the line, and how many of them live at once */
+    /* Where processes work once: how many may be started before their turn, at most as many as the mode says;
+     * and, where that many do not fit beside each other everywhere, the weights that they and the one at work
+     * may have together, in bytes (0: all fit). */
+    unsigned n_ahead;
+    uint64_t turn_bytes;
     uint32_t ctx, slots, max_rows;
     uint32_t draft_ctx, draft_rows; /* of the draft model; 0: there is none */
     enum brig_kv_id kv;

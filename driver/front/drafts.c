@@ -54,7 +54,7 @@ static int start_model(struct brig_drafts *d, const struct brig_line_opts *as, s
     line.mode = brig_mode_by_name("warm");
     line.keep = 0;
     line.n_shards = 1;
-    line.ahead_bytes = 0;
+    line.turn_bytes = 0;
     line.chain = NULL;
     line.star = false;
     line.slots = 1;

@@ -215,7 +215,7 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     uint32_t batch_rows;
     int r = brig_lineup_batch(max_rows, &batch_rows, fail);
     if (r == 0)
-        r = from_test("BRIGADE_TEST_AHEAD", &line.ahead_bytes, fail);
+        r = from_test("BRIGADE_TEST_AHEAD", &line.turn_bytes, fail);
     if (r == 0)
         r = brig_lineup_count(l->model, need->star ? BRIG_SHARDS_ALL : s->shards, &line.n_shards, fail);
     if (l->planned) {
