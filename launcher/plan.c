@@ -23,6 +23,12 @@
 #define CTX_STEP 64u
 #define SLACK    ((uint64_t)64 << 10) /* for the rounding of everything */
 
+/* Processes that are started before their turn: how many are counted with all that a process takes, and how
+ * many of these with their weights, wherever in the line they are. */
+struct early {
+    unsigned most, sure;
+};
+
 struct maker {
     const struct brig_plan_wish *wish;
     const struct brig_plan_line *line;
@@ -30,12 +36,13 @@ struct maker {
     bool *lives;              /* [n_cells] does the process with this cell live from token to token? */
     struct brig_plan *p;
     uint32_t rows_least, rows_most, ctx_least, ctx_most;
+    struct early early;
 };
 
 const char *brig_plan_kind_name(enum brig_plan_kind kind)
 {
-    static const char *const names[BRIG_PLAN_KINDS] = {"weights", "ring",   "experts",   "kv",
-                                                       "scratch", "frames", "processes", "driver"};
+    static const char *const names[BRIG_PLAN_KINDS] = {"weights", "ring",      "experts", "kv",   "scratch",
+                                                       "frames",  "processes", "driver",  "draft"};
     return names[kind];
 }
 
@@ -50,6 +57,7 @@ const char *brig_plan_kind_help(enum brig_plan_kind kind)
         "messages and shared memory between processes",
         "programs, stacks, page tables and other kernel memory",
         "tokenizer, the model's metadata, the program that people type",
+        "the draft model: weights, cache and process",
     };
     return helps[kind];
 }
@@ -81,7 +89,7 @@ static unsigned living(const struct maker *m, unsigned n_shards)
 static unsigned alive(const struct maker *m, unsigned n_shards)
 {
     unsigned n = living(m, n_shards);
-    return n + min_of(n_shards - n, 1 + m->wish->mode->ahead);
+    return n + min_of(n_shards - n, 1 + m->early.most);
 }
 
 static struct brig_plan_shape shape_of(const struct maker *m, unsigned n_shards, uint32_t rows, uint32_t ctx)
@@ -96,7 +104,8 @@ static struct brig_plan_shape shape_of(const struct maker *m, unsigned n_shards,
                                     .threads = w->speed.threads,
                                     .exact = w->exact,
                                     .kv = w->kv,
-                                    .whole_rows = w->whole_rows};
+                                    .whole_rows = w->whole_rows,
+                                    .draft_pages = m->line->draft_pages};
 }
 
 /* All but weights, ring and experts, without and with the page tables of those three. */
@@ -123,13 +132,14 @@ static uint64_t slice_pages(const struct maker *m, unsigned stage)
     return sum;
 }
 
+#define MOST_AHEAD 15u
+
 /* The most weights that live at once when whole slices are mapped or locked: of the processes that live, and
- * of as many neighbours as are started for their turns at once. Also says which cells live. */
+ * of as many neighbours as are sure to be started for their turns at once. Also says which cells live. */
 static int whole_weights(const struct maker *m, unsigned n_shards, uint64_t *ret, struct brig_fail *fail)
 {
-    enum { MOST_AHEAD = 16 };
-    uint64_t window[MOST_AHEAD] = {0}, for_turns = 0, most = 0, stay = 0;
-    unsigned at = 0, n = min_of(1 + m->wish->mode->ahead, MOST_AHEAD);
+    uint64_t window[MOST_AHEAD + 1] = {0}, for_turns = 0, most = 0, stay = 0;
+    unsigned at = 0, n = 1 + m->early.sure;
     int r = brig_slice_cut_sizes(m->line->cell_bytes, m->line->n_cells, n_shards, m->cells, fail);
     for (unsigned i = 0; r == 0 && i < n_shards; i++) {
         uint64_t pages = slice_pages(m, i);
@@ -297,6 +307,21 @@ static void stream(struct maker *m, uint64_t least)
     cache_experts(m, cache + (room > p->bytes[BRIG_PLAN_WEIGHTS] ? room - p->bytes[BRIG_PLAN_WEIGHTS] : 0));
 }
 
+/* More are started early where that fits: the weights of those whose turn it is get all that is left. In
+ * bytes of weights, so without what whole pages add to them. */
+static void limit_turns(struct maker *m, uint64_t left)
+{
+    struct brig_plan *p = m->p;
+    uint64_t bytes = 0, stay = 0, more = left - at_most(left, brig_plan_page_tables(left) + BRIG_PLAN_PAGE);
+    for (unsigned c = 0; c < m->line->n_cells; c++) {
+        bytes += m->line->cell_bytes[c];
+        stay += m->lives[c] ? m->line->cell_pages[c] : 0;
+    }
+    uint64_t turns = p->bytes[BRIG_PLAN_WEIGHTS] - stay + more, rounding = m->line->pages - bytes;
+    p->bytes[BRIG_PLAN_WEIGHTS] += more;
+    p->turn_bytes = turns > rounding ? turns - rounding : 1;
+}
+
 /* Everything is in memory, or as much as lives at once is. */
 static int whole(struct maker *m, uint64_t least, struct brig_fail *fail)
 {
@@ -306,6 +331,8 @@ static int whole(struct maker *m, uint64_t least, struct brig_fail *fail)
     pin(m, UINT64_MAX / 2);
     int r = whole_weights(m, p->n_shards, &weights, fail);
     p->bytes[BRIG_PLAN_WEIGHTS] = weights;
+    if (r == 0 && m->early.most > m->early.sure)
+        limit_turns(m, spare - charged);
     /* What a process has read that ends lives on in the page cache, where there is room for all of it. */
     if (p->hold == BRIG_HOLD_MAP && m->line->pages - weights <= spare - charged)
         p->held_bytes = m->line->token_bytes;
@@ -327,15 +354,14 @@ static int choose_hold(struct maker *m, unsigned n_shards, enum brig_hold *ret, 
 {
     static const enum brig_hold ways[] = {BRIG_HOLD_MAP, BRIG_HOLD_LOCK, BRIG_HOLD_STREAM};
     uint64_t budget = m->p->budget_bytes, best = UINT64_MAX;
-    bool chosen_fits = false;
+    bool chosen_fits = false, sure = m->early.most == m->early.sure;
     for (unsigned i = 0; i < 3; i++) {
         uint64_t least;
-        if (!may(m, ways[i]))
+        if (!may(m, ways[i]) || (ways[i] == BRIG_HOLD_STREAM && !sure)) /* a ring is a ring */
             continue;
         int r = least_of(m, n_shards, ways[i], &least, fail);
         if (r < 0)
             return r;
-        m->p->least_bytes = at_most(m->p->least_bytes, least);
         bool fits = budget == 0 || least <= budget;
         if (!chosen_fits && (fits || least < best)) {
             best = least;
@@ -347,18 +373,40 @@ static int choose_hold(struct maker *m, unsigned n_shards, enum brig_hold *ret, 
     return 0;
 }
 
+static unsigned first_number(const struct maker *m)
+{
+    return m->wish->n_shards != 0 ? m->wish->n_shards : 1;
+}
+
+static unsigned last_number(const struct maker *m)
+{
+    return m->wish->n_shards == 0 && !m->wish->mode->keeps ? m->line->n_cells : first_number(m);
+}
+
+/* The smallest budget of all: with nothing started early. */
+static int find_least(struct maker *m, struct brig_fail *fail)
+{
+    m->early = (struct early){0, 0};
+    m->p->least_bytes = UINT64_MAX;
+    for (unsigned n = first_number(m); n <= last_number(m); n++) {
+        for (unsigned hold = 0; hold < BRIG_HOLD_COUNT; hold++) {
+            uint64_t least = UINT64_MAX;
+            int r = may(m, (enum brig_hold)hold) ? least_of(m, n, (enum brig_hold)hold, &least, fail) : 0;
+            if (r < 0)
+                return r;
+            m->p->least_bytes = at_most(m->p->least_bytes, least);
+        }
+    }
+    return 0;
+}
+
 /* The number of processes: as wished, else one; where processes do not live on, as few as make what lives at
  * once fit. */
-static int choose(struct maker *m, uint64_t *least, struct brig_fail *fail)
+static int choose_number(struct maker *m, uint64_t *least, struct brig_fail *fail)
 {
     struct brig_plan *p = m->p;
-    const struct brig_plan_wish *w = m->wish;
-    unsigned first = w->n_shards != 0 ? w->n_shards : 1, last = first;
-    if (w->n_shards == 0 && !w->mode->keeps)
-        last = m->line->n_cells;
-    p->least_bytes = UINT64_MAX;
     *least = UINT64_MAX;
-    for (unsigned n = first; n <= last; n++) {
+    for (unsigned n = first_number(m); n <= last_number(m); n++) {
         enum brig_hold hold = BRIG_HOLD_MAP;
         uint64_t needs;
         int r = choose_hold(m, n, &hold, &needs, fail);
@@ -374,9 +422,30 @@ static int choose(struct maker *m, uint64_t *least, struct brig_fail *fail)
         if (whole_fits)
             break;
     }
+    return 0;
+}
+
+/* How many are started early: as many as the mode says; where that does not fit, as many as are sure to, and
+ * then as many more as may where there is room. */
+static int choose(struct maker *m, uint64_t *least, struct brig_fail *fail)
+{
+    struct brig_plan *p = m->p;
+    unsigned most = min_of(m->wish->mode->ahead, MOST_AHEAD);
+    int r = find_least(m, fail);
+    bool found = false;
+    *least = p->least_bytes;
+    if (r < 0 || (p->budget_bytes != 0 && *least > p->budget_bytes))
+        return r;
+    for (unsigned sure = most + 1; r == 0 && !found && sure-- > 0;)
+        for (unsigned n = most + 1; r == 0 && !found && n-- > sure;) {
+            m->early = (struct early){n, sure};
+            r = choose_number(m, least, fail);
+            found = p->budget_bytes == 0 || *least <= p->budget_bytes;
+        }
     uint64_t unused;
+    p->n_ahead = m->early.most;
     p->n_alive = alive(m, p->n_shards);
-    return whole_weights(m, p->n_shards, &unused, fail); /* lives is of this number from here on */
+    return r < 0 ? r : whole_weights(m, p->n_shards, &unused, fail); /* lives is of this from here on */
 }
 
 /* What the budget lacks, the smallest that would do, and how fast that would be. */
@@ -391,12 +460,13 @@ static int refuse(const struct maker *m, struct brig_fail *fail)
             snprintf(speed, sizeof speed, ", and make about %.3g tokens a second", 1 / least.seconds_a_token);
         brig_plan_release(&least);
     }
-    return brig_fail_set(fail, BRIG_ELIMIT,
-                         "a budget of %s is too little for %s: %s (%llu bytes) would do, with a context of "
-                         "%u%s",
-                         brig_ram_text(m->p->budget_bytes, has), m->wish->model->path,
-                         brig_ram_text(m->p->least_bytes, needs), (unsigned long long)m->p->least_bytes,
-                         m->ctx_least, speed);
+    return brig_fail_set(
+        fail, BRIG_ELIMIT,
+        "a budget of %s is too little for %s%s%s: %s (%llu bytes) would do, with a context of "
+        "%u%s",
+        brig_ram_text(m->p->budget_bytes, has), m->wish->model->path,
+        wish.draft != NULL ? " and the draft model " : "", wish.draft != NULL ? wish.draft->path : "",
+        brig_ram_text(m->p->least_bytes, needs), (unsigned long long)m->p->least_bytes, m->ctx_least, speed);
 }
 
 static int finish(struct maker *m, struct brig_fail *fail)
@@ -415,6 +485,10 @@ static int finish(struct maker *m, struct brig_fail *fail)
     if (p->budget_bytes != 0 && p->total_bytes > p->budget_bytes)
         return brig_fail_set(fail, BRIG_EINTERNAL, "the plan needs %llu bytes where the budget has %llu",
                              (unsigned long long)p->total_bytes, (unsigned long long)p->budget_bytes);
+    if (m->wish->draft != NULL) {
+        p->draft_ctx = brig_plan_draft_ctx(m->wish->draft, p->ctx);
+        p->draft_rows = brig_plan_draft_rows(m->wish->draft, p->ctx);
+    }
     p->token_bytes = m->line->token_bytes;
     p->speed = m->wish->speed;
     brig_plan_predict(p, m->line, m->wish->mode->keeps ? p->n_shards + 1 : 2 * p->n_shards,
@@ -476,11 +550,16 @@ int brig_plan_from_line(struct brig_plan *ret, const struct brig_plan_wish *wish
 
 int brig_plan_make(struct brig_plan *ret, const struct brig_plan_wish *wish, struct brig_fail *fail)
 {
-    struct brig_plan_line line;
+    struct brig_plan_line line, draft = {0};
     int r = brig_plan_line_make(&line, wish->model, fail);
     if (r < 0)
         return r;
-    r = brig_plan_from_line(ret, wish, &line, fail);
+    if (wish->draft != NULL)
+        r = brig_plan_line_make(&draft, wish->draft, fail);
+    line.draft_pages = draft.pages;
+    if (r == 0)
+        r = brig_plan_from_line(ret, wish, &line, fail);
+    brig_plan_line_release(&draft);
     brig_plan_line_release(&line);
     return r;
 }

@@ -33,6 +33,7 @@ enum brig_plan_kind {
     BRIG_PLAN_FRAMES,    /* messages and rings between processes */
     BRIG_PLAN_PROCESSES, /* program, libraries, stacks, kernel memory, page tables */
     BRIG_PLAN_DRIVER,    /* tokenizer, the model's metadata, token rows */
+    BRIG_PLAN_DRAFT,     /* all of a draft model: weights, cache, process and what the driver has of it */
     BRIG_PLAN_KINDS
 };
 const char *brig_plan_kind_name(enum brig_plan_kind kind); /* "weights" */
@@ -52,7 +53,10 @@ struct brig_plan_speed {
 
 struct brig_plan_wish {
     const struct brig_model *model; /* borrowed */
-    uint64_t budget_bytes;          /* 0: no budget, everything is mapped */
+    /* One that guesses tokens: beside the line, in a process of its own that lives, all of it in private
+     * memory. Borrowed; NULL: none. */
+    const struct brig_model *draft;
+    uint64_t budget_bytes; /* 0: no budget, everything is mapped */
     const struct brig_mode *mode;
     unsigned n_shards; /* 0: chosen */
     unsigned keep;     /* how many live, where the mode picks; 0: half of them, rounded up */
@@ -77,7 +81,13 @@ struct brig_plan {
     uint64_t budget_bytes;      /* as wished, whole pages; 0: none */
     uint64_t least_bytes;       /* the smallest budget that would do, whole pages */
     unsigned n_shards, n_alive; /* processes of the line, and how many of them live at once */
+    /* Where processes work once: how many may be started before their turn, at most as many as the mode says;
+     * and, where that many do not fit beside each other everywhere, the weights that they and the one at work
+     * may have together, in bytes (0: all fit). */
+    unsigned n_ahead;
+    uint64_t turn_bytes;
     uint32_t ctx, slots, max_rows;
+    uint32_t draft_ctx, draft_rows; /* of the draft model; 0: there is none */
     enum brig_kv_id kv;
     enum brig_hold hold;
     uint64_t bytes[BRIG_PLAN_KINDS]; /* of all processes together, at the worst moment */
@@ -106,6 +116,11 @@ bool brig_plan_holds(const struct brig_plan *p, enum brig_role role, uint32_t la
 
 /* Say in the description of a slice of the model how each tensor is held and how the rest is read. */
 void brig_plan_apply(const struct brig_plan *p, struct brig_slice *s);
+
+/* The context of a draft model beside a context of so many tokens, and the most rows of its frames under a
+ * budget. */
+uint32_t brig_plan_draft_ctx(const struct brig_model *draft, uint32_t ctx);
+uint32_t brig_plan_draft_rows(const struct brig_model *draft, uint32_t ctx);
 
 /* Bytes that are read from the disk for one token: token_bytes - held_bytes, 0 when all is held. */
 uint64_t brig_plan_read_bytes(const struct brig_plan *p);

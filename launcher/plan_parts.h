@@ -31,6 +31,7 @@ struct brig_plan_line {
     uint64_t ring_min;            /* the smallest ring that everything passes through, slow as it may be */
     uint64_t token_bytes, expert_token_bytes; /* read for a token; of these, of experts */
     double core_s;                            /* for a token, one core */
+    uint64_t draft_pages;                     /* of all tensors of the draft model beside the line */
 };
 
 int brig_plan_line_make(struct brig_plan_line *ret, const struct brig_model *m, struct brig_fail *fail);
@@ -39,7 +40,7 @@ int brig_plan_line_make(struct brig_plan_line *ret, const struct brig_model *m, 
 void brig_plan_line_settle(struct brig_plan_line *l, uint32_t experts, uint32_t used);
 void brig_plan_line_release(struct brig_plan_line *l);
 
-/* brig_plan_make for a line that is given; of the model only desc, path, n_tensors and the vocabulary's
+/* brig_plan_make for a line that is given; of the models only desc, path, n_tensors and the vocabulary's
  * numbers are looked at. */
 int brig_plan_from_line(struct brig_plan *ret, const struct brig_plan_wish *wish,
                         const struct brig_plan_line *line, struct brig_fail *fail);
@@ -53,11 +54,14 @@ struct brig_plan_shape {
     bool exact, whole_rows;
     enum brig_kv_id kv;
     bool streams; /* there are rings */
+    uint64_t draft_pages;
 };
 
 /* Bytes of KV cache, scratch and frames; processes and driver without what depends on weights. */
 void brig_plan_sizes(const struct brig_plan_shape *shape, const struct brig_plan_wish *wish,
                      uint64_t bytes[BRIG_PLAN_KINDS]);
+/* Of all that belongs to a draft model beside a line of this shape. */
+uint64_t brig_plan_draft(const struct brig_plan_shape *shape, const struct brig_model *draft);
 /* Scratch of one shard's block, as shard/block cuts it (a test compares). */
 uint64_t brig_plan_scratch(const struct brig_plan_shape *shape, bool layers, bool head);
 uint64_t brig_plan_kv(const struct brig_plan_shape *shape);

@@ -161,4 +161,6 @@ void brig_plan_sizes(const struct brig_plan_shape *s, const struct brig_plan_wis
     bytes[BRIG_PLAN_PROCESSES] = brig_plan_pages(s->n_alive * SHARD_BYTES + tensors * TENSOR_BYTES) +
                                  brig_plan_page_tables(bytes[BRIG_PLAN_KV] + bytes[BRIG_PLAN_SCRATCH]);
     bytes[BRIG_PLAN_DRIVER] = driver(wish);
+    if (wish->draft != NULL)
+        bytes[BRIG_PLAN_DRAFT] = brig_plan_draft(s, wish->draft);
 }

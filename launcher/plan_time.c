@@ -34,5 +34,9 @@ void brig_plan_predict(struct brig_plan *p, const struct brig_plan_line *l, unsi
         most = disk;
         p->regime = BRIG_PLAN_DISK_BOUND;
     }
+    /* Where one process is at work and none beside it, what it maps or locks is read first and computed then.
+     */
+    if (starts > 0 && p->n_ahead == 0 && p->hold != BRIG_HOLD_STREAM)
+        most = disk + (memory > cores ? memory : cores);
     p->seconds_a_token = unknown ? 0 : most + hops * HOP_S + starts * START_S;
 }

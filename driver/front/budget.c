@@ -68,6 +68,7 @@ int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const
     uint32_t ctx = need->ctx != 0 ? need->ctx : (uint32_t)s->ctx;
     struct brig_plan_wish wish = {
         .model = m,
+        .draft = need->draft,
         .mode = s->mode,
         .ctx = ctx,
         .slots = 1,

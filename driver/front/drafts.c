@@ -19,6 +19,16 @@ static int check_tokens(struct brig_drafts *d, const struct brig_settings *s, co
     return r < 0 ? brig_fail_prefix(fail, "a draft model must have the same tokens") : 0;
 }
 
+/* A tokenizer.json that was read to be compared. */
+static void forget_tokens(struct brig_drafts *d)
+{
+    if (d->folder == NULL)
+        return;
+    d->model->vocab = (struct brig_vocab){0};
+    brig_folder_close(d->folder);
+    d->folder = NULL;
+}
+
 int brig_drafts_open(struct brig_drafts *d, const struct brig_settings *s, const struct brig_model *m,
                      struct brig_fail *fail)
 {
@@ -26,8 +36,10 @@ int brig_drafts_open(struct brig_drafts *d, const struct brig_settings *s, const
     if (s->draft == NULL)
         return 0;
     int r = brig_model_open(&d->model, s->draft, fail);
-    if (r == 0)
+    if (r == 0 && brig_enclosed_bytes() == 0)
         r = check_tokens(d, s, m, fail);
+    if (r == 0)
+        forget_tokens(d);
     if (r == 0)
         r = brig_embed_open(&d->embed, d->model, fail);
     return r < 0 ? brig_fail_prefix(fail, "--draft") : 0;
@@ -36,18 +48,25 @@ int brig_drafts_open(struct brig_drafts *d, const struct brig_settings *s, const
 static int start_model(struct brig_drafts *d, const struct brig_line_opts *as, struct brig_fail *fail)
 {
     struct brig_line_opts line = *as;
-    struct brig_session_opts session = {.model = d->model, .embed = d->embed, .ctx = as->ctx};
-    if (d->model->desc.learned_positions && d->model->desc.ctx_trained < session.ctx)
-        session.ctx = d->model->desc.ctx_trained; /* no position after these has a row */
+    struct brig_session_opts session = {
+        .model = d->model, .embed = d->embed, .ctx = brig_plan_draft_ctx(d->model, as->ctx)};
     line.model = d->model;
     line.mode = brig_mode_by_name("warm");
+    line.keep = 0;
     line.n_shards = 1;
+    line.turn_bytes = 0;
     line.chain = NULL;
     line.star = false;
     line.slots = 1;
     line.ctx = session.ctx;
     line.max_rows = session.ctx < BRIG_SESSION_MAX_ROWS ? session.ctx : BRIG_SESSION_MAX_ROWS;
-    line.trace = NULL; /* its tracks are those of the model's shards */
+    if (as->plan != NULL) {
+        line.plan = NULL; /* which says how the model's weights are held */
+        line.residency = brig_residency_by_name("lock");
+        line.max_rows = brig_plan_draft_rows(d->model, as->ctx);
+    }
+    line.trace = NULL;  /* its tracks are those of the model's shards */
+    line.routes = NULL; /* it has experts of its own, if any */
     session.batch_rows = line.max_rows;
     int r = brig_line_open(&d->line, &line, fail);
     session.line = d->line;

@@ -20,14 +20,15 @@ struct brig_drafts {
     bool any; /* else nothing is drafted */
 };
 
-/* Open the draft model and compare its tokens with those of m, whose vocabulary is there. Starts nothing.
- * Release in every case. */
+/* Open the draft model and compare its tokens with those of m, whose vocabulary is there; inside the
+ * enclosure of a budget that has been done, by this very command line before it was executed anew, and
+ * neither vocabulary needs to be there. Starts nothing. Release in every case. */
 int brig_drafts_open(struct brig_drafts *d, const struct brig_settings *s, const struct brig_model *m,
                      struct brig_fail *fail);
 
 /* Its line, as that of the model (context, threads, numbers, time-outs) but for what lives: one shard, to the
- * end; and the options. sample: how tokens are drawn. disk_bound as in struct brig_spec_opts: it decides
- * about
+ * end, with a plan held and sized as that says; and the options. sample: how tokens are drawn. disk_bound as
+ * in struct brig_spec_opts: it decides about
  * --lookup auto. Called by the thread that opened the line. */
 int brig_drafts_start(struct brig_drafts *d, const struct brig_settings *s, const struct brig_line_opts *line,
                       const struct brig_sample_opts *sample, bool disk_bound, struct brig_fail *fail);

@@ -66,11 +66,19 @@ int brig_lineup_vocab(struct brig_lineup *l, struct brig_fail *fail)
     return l->model->vocab.n_tokens > 0 ? 0 : brig_folder_attach(&l->folder, l->model, fail);
 }
 
-/* The vocabulary is compared with that of the draft model. */
-static int open_drafts(struct brig_lineup *l, struct brig_fail *fail)
+/* The vocabulary is compared with that of the draft model, and kept only if there is use for it. */
+static int open_drafts(struct brig_lineup *l, bool keep, struct brig_fail *fail)
 {
-    int r = l->settings->draft != NULL ? brig_lineup_vocab(l, fail) : 0;
-    return r < 0 ? r : brig_drafts_open(&l->drafts, l->settings, l->model, fail);
+    bool compare = l->settings->draft != NULL && brig_enclosed_bytes() == 0;
+    int r = compare ? brig_lineup_vocab(l, fail) : 0;
+    if (r == 0)
+        r = brig_drafts_open(&l->drafts, l->settings, l->model, fail);
+    if (!keep && l->folder != NULL) {
+        l->model->vocab = (struct brig_vocab){0};
+        brig_folder_close(l->folder);
+        l->folder = NULL;
+    }
+    return r;
 }
 
 static int open_tokenizer(struct brig_lineup *l, struct brig_fail *fail)
@@ -92,11 +100,11 @@ static int make_plan(struct brig_lineup *l, const struct brig_budget_need *need,
 {
     if (l->settings->ram.kind == BRIG_RAM_NONE)
         return 0;
-    if (l->settings->draft != NULL)
-        return brig_fail_set(fail, BRIG_EUSAGE, "--draft: a budget (--ram) does not count a draft model yet");
+    struct brig_budget_need whole = *need;
+    whole.draft = l->drafts.model;
     int r = need->tokenizer ? brig_lineup_vocab(l, fail) : 0;
     if (r == 0)
-        r = brig_budget_plan(&l->plan, l->settings, l->model, need, fail);
+        r = brig_budget_plan(&l->plan, l->settings, l->model, &whole, fail);
     l->planned = r == 0;
     return r == 0 ? brig_budget_enclose(l->settings, l->plan.budget_bytes, fail) : r;
 }
@@ -112,12 +120,12 @@ int brig_lineup_open(struct brig_lineup *l, const struct brig_settings *s, bool 
     if (r == 0)
         r = brig_lineup_count(l->model, s->shards, &unused, fail);
     if (r == 0)
+        r = open_drafts(l, budget->tokenizer, fail);
+    if (r == 0)
         r = make_plan(l, budget, fail);
     if (r == 0)
         r = brig_embed_open(&l->embed, l->model, fail);
-    if (r == 0 && with_tokenizer)
-        r = open_tokenizer(l, fail);
-    return r < 0 ? r : open_drafts(l, fail);
+    return r < 0 || !with_tokenizer ? r : open_tokenizer(l, fail);
 }
 
 void brig_lineup_choose_ctx(struct brig_lineup *l)
@@ -207,7 +215,7 @@ static int start_line(struct brig_lineup *l, const struct brig_lineup_need *need
     uint32_t batch_rows;
     int r = brig_lineup_batch(max_rows, &batch_rows, fail);
     if (r == 0)
-        r = from_test("BRIGADE_TEST_AHEAD", &line.ahead_bytes, fail);
+        r = from_test("BRIGADE_TEST_AHEAD", &line.turn_bytes, fail);
     if (r == 0)
         r = brig_lineup_count(l->model, need->star ? BRIG_SHARDS_ALL : s->shards, &line.n_shards, fail);
     if (l->planned) {

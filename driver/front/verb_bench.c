@@ -237,6 +237,8 @@ static int start_drafts(struct brig_lineup *l, const struct brig_bench_table *t,
                                         .kv = o->kv,
                                         .ctx = o->n_prompt + o->n_generate,
                                         .timeout_ms = o->timeout_ms,
+                                        .plan = o->plan,
+                                        .enclosure = o->enclosure,
                                         .pss = true,
                                         .cancel = o->cancel};
     greedy.temp = 0;

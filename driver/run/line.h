@@ -24,9 +24,10 @@ struct brig_line_opts {
     const struct brig_model *model;
     const struct brig_mode *mode; /* with chain: must keep */
     unsigned keep; /* how many shards live, where the mode picks; 0: half of them, rounded up */
-    /* Weights of the processes that are started early, of modes that start any, together at most; 0: as many
-     * as the mode says. Where not even the next one fits it is started when the one before it has ended. */
-    uint64_t ahead_bytes;
+    /* In modes that start processes for their turn: weights of the one at work and of those started early,
+     * together at most; 0: as the plan says, or as many as the mode does. Where not even the next one fits it
+     * is started when the one before it has ended. */
+    uint64_t turn_bytes;
     unsigned n_shards;
     unsigned threads;
     enum brig_kv_id kv;

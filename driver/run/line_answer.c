@@ -152,7 +152,7 @@ static uint64_t alive_pss(const struct brig_line *l, const uint64_t *pss, uint64
 {
     uint64_t living = own, best = 0;
     for (unsigned first = 0; first < l->n_stages; first++) {
-        struct brig_early early = {0};
+        struct brig_early early = brig_line_early_none(l, first);
         bool lives = brig_line_lives(l, first);
         uint64_t sum = lives ? 0 : pss[first];
         living += lives ? pss[first] : 0;

@@ -100,21 +100,20 @@ static inline bool brig_line_lives(const struct brig_line *l, unsigned stage)
     return l->opts.mode->lives(stage, l->n_stages, l->opts.keep);
 }
 
+/* ---- line_early.c: what may be started before its turn ---- */
+
 /* Stages counted that may be started early together, after the one at work. */
 struct brig_early {
     unsigned n;
-    uint64_t bytes; /* of their weights */
+    uint64_t bytes; /* of their weights, and of those of the one at work if it does not live */
 };
 
+/* Nothing is started early beside `stage` yet, which is at work. */
+struct brig_early brig_line_early_none(const struct brig_line *l, unsigned stage);
 /* May stage i, which does not live, be started early beside those counted? Then it is counted. */
-static inline bool brig_line_early(const struct brig_line *l, unsigned i, struct brig_early *e)
-{
-    uint64_t bytes = e->bytes + brig_launcher_slice_bytes(l->launcher, i);
-    if (e->n >= l->opts.mode->ahead || (l->opts.ahead_bytes != 0 && bytes > l->opts.ahead_bytes))
-        return false;
-    *e = (struct brig_early){e->n + 1, bytes};
-    return true;
-}
+bool brig_line_early(const struct brig_line *l, unsigned i, struct brig_early *e);
+/* Must a process have ended before another is started? Where memory is counted. */
+bool brig_line_frugal(const struct brig_line *l);
 
 /* What a failure r is called: after a cancel always a cancel. A Ctrl-C reaches every process of the
  * terminal's group, and so a shard that has just been started and has no group of its own yet. */

@@ -79,11 +79,12 @@ static int send_to(struct brig_line *l, unsigned stage, struct brig_msg *m, stru
  * as they stand to a process that has ended NNG tries to renew them, which costs a core; the next one is
  * connected before another is started, for a starting process takes the core that the connecting needs; the
  * process that has ended is waited for last. Measured: 5.8 instead of 3.4 tokens/s with 31 shards
- * (docs/benchmarks.md). */
+ * (docs/benchmarks.md). Under a budget it is waited for before one is started: no memory is counted for both.
+ */
 static int prepare_next(struct brig_line *l, unsigned stage, struct brig_fail *fail)
 {
     bool leaves = stage > 0 && !brig_line_lives(l, stage - 1);
-    struct brig_early early = {0};
+    struct brig_early early = brig_line_early_none(l, stage);
     int r = 0;
     if (leaves)
         brig_peer_part(l, stage - 1);
@@ -92,6 +93,10 @@ static int prepare_next(struct brig_line *l, unsigned stage, struct brig_fail *f
             continue;
         if (!brig_line_early(l, i, &early))
             break;
+        if (leaves && brig_line_frugal(l) && !brig_launcher_alive(l->launcher, i)) {
+            brig_peer_down(l, stage - 1);
+            leaves = false;
+        }
         if (early.n == 1)
             r = brig_peer_up(l, i, fail);
         else if (!brig_launcher_alive(l->launcher, i))
@@ -106,7 +111,7 @@ static int prepare_next(struct brig_line *l, unsigned stage, struct brig_fail *f
  * room for it, the one before ends first. */
 static int make_ready(struct brig_line *l, unsigned stage, struct brig_fail *fail)
 {
-    if (l->opts.ahead_bytes != 0 && stage > 0 && !brig_line_lives(l, stage - 1) &&
+    if (brig_line_frugal(l) && stage > 0 && !brig_line_lives(l, stage - 1) &&
         !brig_launcher_alive(l->launcher, stage))
         brig_peer_down(l, stage - 1);
     return brig_peer_up(l, stage, fail);

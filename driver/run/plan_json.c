@@ -29,6 +29,8 @@ json_t *brig_plan_json(const struct brig_plan *p)
     json_object_set_new(o, "residency", json_string(brig_residency_at(p->hold)->name));
     json_object_set_new(o, "shards", whole(p->n_shards));
     json_object_set_new(o, "alive", whole(p->n_alive));
+    json_object_set_new(o, "ahead", whole(p->n_ahead));
+    json_object_set_new(o, "turn_bytes", p->turn_bytes != 0 ? whole(p->turn_bytes) : json_null());
     json_object_set_new(o, "ctx", whole(p->ctx));
     json_object_set_new(o, "rows", whole(p->max_rows));
     json_object_set_new(o, "ring_bytes", whole(p->ring_bytes));

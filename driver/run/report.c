@@ -240,7 +240,8 @@ static json_t *plan_json(const struct brig_report *r)
     json_t *o = brig_plan_json(r->plan), *real = json_object();
     double tok_s = brig_generated_decode_tok_s(r->generated);
     json_object_set_new(real, "token_s", tok_s > 0 ? json_real(1 / tok_s) : json_null());
-    json_object_set_new(real, "pss_peak_bytes", json_integer((json_int_t)r->line.pss_peak_bytes));
+    json_object_set_new(real, "pss_peak_bytes",
+                        json_integer((json_int_t)(r->line.pss_peak_bytes + draft_pss(r))));
     json_object_set_new(real, "cgroup_peak_bytes", bytes_or_null(brig_cgroup_peak_bytes()));
     json_object_set_new(o, "measured", real);
     return o;

@@ -1,5 +1,6 @@
 /* Residency map: the byte ranges of the files, mapped read-only, and nothing else. */
 #include <errno.h>
+#include <limits.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,6 +27,16 @@ struct map {
     uint64_t prefetch_offset;
 };
 
+static int cannot_map(const struct brig_range *r, const int *fds, struct brig_fail *fail)
+{
+    int number = errno;
+    char name[PATH_MAX];
+    brig_feed_file_name(fds[r->file], r->file, name, sizeof name);
+    errno = number;
+    return brig_fail_errno(fail, BRIG_ENOMEM, "%s: %llu bytes cannot be mapped", name,
+                           (unsigned long long)r->bytes);
+}
+
 static int map_ranges(struct map *m, const struct brig_range *ranges, unsigned n, const int *fds,
                       struct brig_fail *fail)
 {
@@ -36,8 +47,7 @@ static int map_ranges(struct map *m, const struct brig_range *ranges, unsigned n
         void *p =
             mmap(NULL, ranges[i].bytes, PROT_READ, MAP_PRIVATE, fds[ranges[i].file], (off_t)ranges[i].offset);
         if (p == MAP_FAILED)
-            return brig_fail_errno(fail, BRIG_ENOMEM, "%llu bytes of file %u cannot be mapped",
-                                   (unsigned long long)ranges[i].bytes, ranges[i].file);
+            return cannot_map(&ranges[i], fds, fail);
         m->mappings[i] = (struct mapping){ranges[i], p};
         m->n = i + 1;
         m->bytes += ranges[i].bytes;

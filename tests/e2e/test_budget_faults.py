@@ -27,7 +27,9 @@ def test_a_mapped_file_that_becomes_shorter_is_named(world, mode, shards):
     kit.wait_for_output(process)
     os.truncate(path, 800_000)
     result = failure(world, process, 20, ["shard "])
-    if "it had" not in result.err:  # a cold shard that started after it says that
+    if "it had" in result.err:  # a cold shard that started after it says that
+        assert "%s has 800000 bytes, it had %d" % (path, os.path.getsize(fixture("f32"))) in result.err, result
+    else:
         assert "%s: the file became shorter while it was in use: it has 800000 bytes" % path in result.err, result
 
 
@@ -136,3 +138,18 @@ def test_a_disk_that_fails_is_named_with_the_file(world, disk, options):
         time.sleep(0.01)
     result = failure(world, process, 5, ["shard ", str(path)])
     assert "cannot be read from its disk" in result.err, result
+
+
+def test_a_file_that_is_shorter_when_a_shard_starts_is_named(world):
+    """The driver waits for its prompt meanwhile, with the file open; the shard is told what was described."""
+    path = copy_of(world)
+    process = world.start(kit.BRIGADE, "chat", path, "--chat-template", "chatml", "--mode", "cold", "--shards", "2", "-q",
+                          "-n", "1", stdin=subprocess.PIPE)
+    process.stdin.write(b"Once.\n")
+    process.stdin.flush()
+    kit.wait_for_output(process)
+    os.truncate(path, 1_000_000)
+    process.stdin.write(b"Again.\n")
+    process.stdin.flush()
+    result = failure(world, process, 20, ["shard ", "%s has 1000000 bytes, it had " % path])
+    assert "when it was described" in result.err, result

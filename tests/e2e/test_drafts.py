@@ -208,3 +208,11 @@ def test_bench_with_a_draft_model(world):
             assert run["drafted_tokens"] > 0
             assert draft != model or run["accepted_tokens"] == run["drafted_tokens"]
     world.refused("bench", model, "--streams", "1,2", "--draft", model, code=2, says=("--streams 1,2", "one stream"))
+
+
+def test_the_routing_of_the_draft_model_is_not_written(world):
+    model, path = MODELS["olmoe/q4_0"], world.folder / "routing.jsonl"
+    got = world.stats(model, *BASE, "--temp", "0", "--draft", model, "--draft-len", "3", "--trace-routing", path)
+    rows = path.read_text().splitlines()[1:]
+    assert got["drafted_tokens"] > 0
+    assert len(rows) == got["prompt_tokens"] + got["passes"] - 1 + got["drafted_tokens"]

@@ -103,6 +103,30 @@ def test_no_more_is_started_early_than_fits(world, mode, living):
     assert (one, ids) == (living + 1, want)
 
 
+@pytest.mark.release_only("the sanitizers take memory that no plan counts")
+@pytest.mark.parametrize("mode,residency,living", ((("cold",), "lock", 0), (("cold",), "stream", 0),
+                                                   (("pool", "--keep", "2"), "map", 2)))
+def test_a_budget_decides_how_many_are_started_early(world, mode, residency, living):
+    """None in the smallest one, two at most; the next is started when the one before is gone, and all are counted."""
+    how = ("--mode", *mode, "--residency", residency, "--ctx", "64")
+
+    def plan(*more):
+        return json.loads(world.good("plan", fixture(), "--shards", "6", *how, "--json", *more).out)
+
+    want, stats = world.stats(fixture(), *OPTIONS[:-3], "-n", "12", "--ignore-eos")["ids"], world.folder / "stats.json"
+    least, seen = plan()["least_bytes"], []
+    for ram in (least, least + (1 << 20), least + (3 << 20), least + (32 << 20)):
+        most, ids = most_alive(world, *how, "--ram", ram, env={})
+        figures = json.loads(stats.read_text())
+        ahead = figures["plan"]["ahead"]
+        assert ids == want and most <= living + 1 + ahead == figures["plan"]["alive"], (ram, most, ahead)
+        assert 0 < figures["pss_peak_bytes"] <= ram and figures["enclosure"]["oom_kills"] in (0, None)
+        assert ahead == 0 or most > living + 1, "what the plan has room for is used"
+        seen.append(ahead)
+    assert seen[0] == 0 and seen[-1] == 2 and seen == sorted(seen), seen
+    world.refused("run", fixture(), *OPTIONS, "--shards", "6", *how, "--ram", least - 1, says=("--ram", str(least), "would do"))
+
+
 def test_refusals(world):
     run = ("run", fixture(), *OPTIONS)
     world.refused(*run, "--keep", "1", code=2, says=["--keep", "warm"])

@@ -188,6 +188,46 @@ static void cold_takes_more_processes_where_that_fits(void **state)
     free_model(&m);
 }
 
+/* Of a line that is cut: fewer are started early the smaller the budget is, none at the smallest, and what is
+ * counted is what can be there at once. */
+static void as_many_are_started_early_as_fit(void **state)
+{
+    struct made m;
+    struct brig_plan p;
+    struct brig_fail fail;
+    unsigned seen[3] = {0}, limited = 0, last = 0;
+    (void)state;
+    make_model(&m, 23, 0);
+    for (unsigned way = 0; way < 3; way++) {
+        struct brig_plan_wish w = wish_of(&m, way == 2 ? "pool" : "cold", 0);
+        w.n_shards = 12;
+        w.residency = brig_residency_by_name(way == 1 ? "stream" : "lock");
+        uint64_t least = least_of(&m, &w);
+        last = 0;
+        for (uint64_t more = 0; more < 700 * MIB; more += 5 * MIB) {
+            w.budget_bytes = least + more;
+            assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
+            if (more == 0)
+                assert_int_equal(p.n_ahead, 0);
+            assert_int_equal(p.least_bytes, least);
+            assert_true(check_sum(&p) <= w.budget_bytes && p.n_ahead >= last);
+            assert_int_equal(p.n_alive, (way == 2 ? 6 : 0) + 1 + p.n_ahead);
+            assert_true(p.turn_bytes <= p.bytes[BRIG_PLAN_WEIGHTS]);
+            seen[p.n_ahead]++;
+            limited += p.turn_bytes != 0;
+            last = p.turn_bytes == 0 ? p.n_ahead : last; /* one that may be there is less than one that is */
+            brig_plan_release(&p);
+        }
+        assert_int_equal(p.n_ahead, 2);
+    }
+    assert_true(seen[0] > 0 && seen[1] > 0 && seen[2] > 0 && limited > 0);
+    struct brig_plan_wish w = wish_of(&m, "cold", 0);
+    w.n_shards = 5;
+    w.residency = brig_residency_by_name("map");
+    sweep(&m, w, 50 * MIB);
+    free_model(&m);
+}
+
 static void a_pool_holds_what_lives(void **state)
 {
     struct made m;
@@ -302,6 +342,50 @@ static void a_context_is_chosen_that_fits(void **state)
     assert_int_equal(p.ctx, BRIG_PLAN_CTX_MOST);
     assert_int_equal(p.hold, BRIG_HOLD_MAP);
     brig_plan_release(&p);
+    free_model(&m);
+}
+
+/* A draft model takes its part of every budget, for the context that was chosen, and the rest is as it was.
+ */
+static void a_draft_model_is_counted(void **state)
+{
+    struct made m, draft;
+    struct brig_plan p;
+    struct brig_fail fail;
+    (void)state;
+    make_model(&m, 23, 0);
+    make_model(&draft, 3, 0);
+    draft.model.path = "small";
+    struct brig_plan_wish w = wish_of(&m, "warm", 0);
+    uint64_t alone = least_of(&m, &w);
+    w.draft = &draft.model;
+    m.line.draft_pages = draft.line.pages;
+    uint64_t both = least_of(&m, &w);
+    assert_true(both > alone + draft.line.pages && both < alone + draft.line.pages + 64 * MIB);
+    sweep(&m, w, 9 * MIB);
+    w.budget_bytes = both - BRIG_PLAN_PAGE;
+    assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), -BRIG_ELIMIT);
+    assert_non_null(strstr(fail.text, "made-up and the draft model small"));
+    w.ctx = 0; /* a longer context is longer for both */
+    uint64_t longest = 0;
+    for (uint64_t budget = both; budget < 4096 * MIB; budget += 256 * MIB) {
+        w.budget_bytes = budget;
+        assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
+        assert_true(p.draft_ctx == p.ctx && p.draft_rows == BRIG_PLAN_ROWS_USEFUL);
+        const struct brig_plan_shape s = {
+            .desc = &m.model.desc, .ctx = p.ctx, .threads = 2, .draft_pages = draft.line.pages};
+        assert_int_equal(p.bytes[BRIG_PLAN_DRAFT], brig_plan_draft(&s, &draft.model));
+        assert_true(check_sum(&p) <= budget);
+        longest = p.ctx > longest ? p.ctx : longest;
+        brig_plan_release(&p);
+    }
+    assert_true(longest > BRIG_PLAN_CTX_LEAST);
+    draft.model.desc.learned_positions = true; /* which end before the model's */
+    draft.model.desc.ctx_trained = 40;
+    assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
+    assert_true(p.draft_ctx == 40 && p.draft_rows == 40 && p.ctx > 40);
+    brig_plan_release(&p);
+    free_model(&draft);
     free_model(&m);
 }
 
@@ -577,10 +661,12 @@ int main(void)
         cmocka_unit_test(more_memory_is_never_slower),
         cmocka_unit_test(more_memory_is_never_slower_with_experts),
         cmocka_unit_test(cold_takes_more_processes_where_that_fits),
+        cmocka_unit_test(as_many_are_started_early_as_fit),
         cmocka_unit_test(a_pool_holds_what_lives),
         cmocka_unit_test(pins_are_spread_evenly),
         cmocka_unit_test(regimes),
         cmocka_unit_test(a_context_is_chosen_that_fits),
+        cmocka_unit_test(a_draft_model_is_counted),
         cmocka_unit_test(a_cache_of_absurd_size_is_refused),
         cmocka_unit_test(sizes_are_those_of_the_shard),
         cmocka_unit_test(slices_are_told),
