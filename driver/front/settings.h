@@ -88,12 +88,9 @@ struct brig_settings {
     uint64_t bench_limit;                   /* seconds, of one run of a report */
     uint64_t bench_prompt, bench_generate, bench_repeat;
     uint64_t bench_flights; /* 0: chosen */
-<<<<<<< HEAD
     bool bench_random;
-=======
     /* plan */
     const char *plan_for; /* NULL: run */
->>>>>>> c205b919f23beb707ec74974423668bbcca5dd6f
     /* probe */
     bool fresh;
 };

@@ -26,20 +26,6 @@ struct brig_feed {
     atomic_uint_fast64_t progress;
 };
 
-<<<<<<< HEAD
-=======
-void brig_feed_file_name(int fd, unsigned number, char *out, size_t cap)
-{
-    char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, out, cap - 1);
-    if (n > 0)
-        out[n] = '\0';
-    else
-        snprintf(out, cap, "file %u of the model", number);
-}
-
->>>>>>> c205b919f23beb707ec74974423668bbcca5dd6f
 static int open_files(struct brig_feed *f, const struct brig_slice *slice, const int *fds,
                       struct brig_fail *fail)
 {
@@ -50,11 +36,7 @@ static int open_files(struct brig_feed *f, const struct brig_slice *slice, const
     f->align = 4096;
     for (unsigned i = 0; i < slice->n_files; i++) {
         struct brig_disk_file *file = &f->files[i];
-<<<<<<< HEAD
         brig_weights_file_name(fds[i], i, name, sizeof name);
-=======
-        brig_feed_file_name(fds[i], i, name, sizeof name);
->>>>>>> c205b919f23beb707ec74974423668bbcca5dd6f
         int r = brig_disk_file_reopen(file, fds[i], name, !slice->stream.buffered, fail);
         if (r < 0)
             return r;

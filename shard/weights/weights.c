@@ -4,12 +4,6 @@
  */
 #include "shard/weights/weights.h"
 
-<<<<<<< HEAD
-=======
-#include <limits.h>
-#include <sys/stat.h>
-
->>>>>>> c205b919f23beb707ec74974423668bbcca5dd6f
 #include "proto/base/mem.h"
 #include "shard/weights/expert_cache.h"
 
@@ -33,28 +27,6 @@ struct brig_entry *brig_weights_entry(const struct brig_weights *w, enum brig_ro
     return role < BRIG_ROLE_COUNT ? &w->entries[at] : NULL;
 }
 
-<<<<<<< HEAD
-=======
-static int check_files(const struct brig_slice *slice, const int *fds, unsigned n, struct brig_fail *fail)
-{
-    struct stat st;
-    char name[PATH_MAX];
-    if (n != slice->n_files)
-        return brig_fail_set(fail, BRIG_EMISMATCH, "the slice lies in %u files, %u were given",
-                             slice->n_files, n);
-    for (unsigned i = 0; i < n; i++) {
-        brig_feed_file_name(fds[i], i, name, sizeof name);
-        if (fstat(fds[i], &st) < 0)
-            return brig_fail_errno(fail, BRIG_EIO, "%s", name);
-        if ((uint64_t)st.st_size != slice->file_bytes[i])
-            return brig_fail_set(fail, BRIG_EMISMATCH, "%s has %llu bytes, it had %llu when it was described",
-                                 name, (unsigned long long)st.st_size,
-                                 (unsigned long long)slice->file_bytes[i]);
-    }
-    return 0;
-}
-
->>>>>>> c205b919f23beb707ec74974423668bbcca5dd6f
 /* A row of residency.def whose code is missing does not link. */
 #define BRIG_RESIDENCY(hold, name, help) extern const struct brig_hold_ops brig_hold_##name;
 #include "proto/model/residency.def"
