@@ -40,7 +40,7 @@ LIBS_PROTO = -luring -lnng -lmbedtls -lmbedx509 -lmbedcrypto -lmsgpackc -ljansso
 LIBS_DRIVER = $(shell pkg-config --libs libpcre2-8 libutf8proc jansson libedit)
 
 # Instruction sets with kernels of their own, by what the compiler builds for.
-ISAS_x86_64 := avx512 avx2
+ISAS_x86_64 := avx512 avxvnni avx2
 ISAS_aarch64 := neon
 ISAS := $(ISAS_$(firstword $(subst -, ,$(shell $(CC) -dumpmachine))))
 FOREIGN := $(filter-out $(ISAS),$(ISAS_x86_64) $(ISAS_aarch64))
@@ -52,7 +52,9 @@ DRIVER_C := $(filter-out driver/main.c,$(wildcard driver/*.c driver/*/*.c))
 UNIT_C := $(wildcard tests/unit/test_*.c)
 FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
-VEC_O := $(foreach isa,$(ISAS),$(patsubst %.c,$(B)/obj/%.$(isa).o,$(wildcard shard/kernels/vec/*.c)))
+for_isas = $(foreach isa,$(filter $(1),$(ISAS)),$(patsubst %.c,$(B)/obj/%.$(isa).o,$(2)))
+VEC_O := $(call for_isas,%,$(wildcard shard/kernels/vec/*.c)) \
+	$(call for_isas,avx2 avxvnni,$(wildcard shard/kernels/avx2/*.c))
 
 PROGRAMS := $(B)/brigade $(B)/brigade-shard
 COUNTED := $(addprefix $(B)/counted/,brigade brigade-shard count_allocs.so)
@@ -68,15 +70,16 @@ all: $(PROGRAMS)
 # ---- the programs ----
 
 # Kernels: files named after an instruction set are built with its flags; those in vec/ once for each that the
-# target has (vec/vec.h). One is chosen at run time.
+# target has (vec/vec.h), those in avx2/ for both kinds of AVX2. One is chosen at run time.
 FLAGS_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c \
 	-mprefer-vector-width=512
-FLAGS_avx2 := -mavx2 -mfma -mf16c
+# 16 registers: sums in another order than written would all be alive at once.
+FLAGS_avx2 := -mavx2 -mfma -mf16c -fno-tree-reassoc
+FLAGS_avxvnni := $(FLAGS_avx2) -mavxvnni
 FLAGS_neon := -march=armv8.2-a+dotprod
 define isa_flags
-$(B)/obj/shard/kernels/$(1)%.o: CFLAGS += $$(FLAGS_$(1))
-$(B)/obj/shard/kernels/vec/%.$(1).o: CFLAGS += $$(FLAGS_$(1))
-$(B)/obj/shard/kernels/vec/%.$(1).o: shard/kernels/vec/%.c
+$(B)/obj/shard/kernels/$(1)_%.o $(B)/obj/shard/kernels/%.$(1).o: CFLAGS += $$(FLAGS_$(1))
+$(B)/obj/shard/kernels/%.$(1).o: shard/kernels/%.c
 	@mkdir -p $$(@D)
 	$$(CC) $$(CFLAGS) -c -o $$@ $$<
 endef

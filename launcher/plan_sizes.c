@@ -50,13 +50,27 @@ static uint64_t lines(uint64_t bytes)
     return brig_align_up(bytes, 64);
 }
 
-/* A row of activations on its way into a product. */
-static uint64_t acts(uint64_t rows, uint64_t cols, bool exact)
+/* From row to row of quantised activations: an odd number of lines. */
+static uint64_t act_stride(uint64_t cols)
+{
+    return (lines(cols) / 64 | 1) * 64;
+}
+
+/* Rows of activations on their way into a product; stride: of their quantised form. */
+static uint64_t acts(uint64_t rows, uint64_t cols, uint64_t stride, bool exact)
 {
     uint64_t floats = lines(rows * cols * 4);
     if (exact)
         return floats;
-    return floats + lines(rows * cols) + lines(rows * (cols / ACT_GROUP) * 4) + lines(rows * (cols / 16) * 4);
+    return floats + lines(rows * stride) + lines(rows * (stride / ACT_GROUP) * 4) +
+           lines(rows * (stride / 16) * 4);
+}
+
+/* Of what comes before the product that leads back from attention, an MLP or experts. */
+static uint64_t wide_stride(const struct brig_desc *d)
+{
+    uint64_t rows = larger(act_stride((uint64_t)d->n_heads * d->head_dim), act_stride(d->ffn));
+    return larger(rows, d->n_experts_used * act_stride(d->expert_ffn));
 }
 
 static uint64_t routing(const struct brig_plan_shape *s)
@@ -66,7 +80,7 @@ static uint64_t routing(const struct brig_plan_shape *s)
     if (d->n_experts == 0)
         return 0;
     return lines(rows * d->n_experts * 4) + 4 * lines(seats * 4) + lines(4 * (uint64_t)d->n_experts + 4) +
-           acts(seats, d->hidden, s->exact) + lines(seats * d->hidden * 4) +
+           acts(seats, d->hidden, act_stride(d->hidden), s->exact) + lines(seats * d->hidden * 4) +
            lines((uint64_t)2 * d->n_experts * TASK_BYTES);
 }
 
@@ -91,14 +105,14 @@ uint64_t brig_plan_scratch(const struct brig_plan_shape *s, bool layers, bool he
     uint64_t rows = larger(s->rows, HEAD_ROWS), attn = (uint64_t)d->n_heads * d->head_dim;
     uint64_t kv = (uint64_t)d->n_kv_heads * d->head_dim, used = (uint64_t)d->n_experts_used * d->expert_ffn;
     uint64_t mlp = larger(d->ffn, used), half = d->rope_dims / 2;
-    uint64_t sum = acts(rows, d->hidden, s->exact) + lines(rows * visited_cols(d) * 4);
+    uint64_t sum = acts(rows, d->hidden, act_stride(d->hidden), s->exact) + lines(rows * visited_cols(d) * 4);
     if (head)
         sum += head_scratch(s);
     if (!layers)
         return brig_plan_pages(sum);
-    sum += acts(rows, larger(attn, mlp), s->exact) + lines(rows * attn * 4) + 2 * lines(rows * kv * 4) +
-           2 * lines(rows * mlp * 4) + lines(rows * d->hidden * 4) + 4 * lines(rows * half * 4) +
-           2 * lines(half * 4);
+    sum += acts(rows, larger(attn, mlp), wide_stride(d), s->exact) + lines(rows * attn * 4) +
+           2 * lines(rows * kv * 4) + 2 * lines(rows * mlp * 4) + lines(rows * d->hidden * 4) +
+           4 * lines(rows * half * 4) + 2 * lines(half * 4);
     sum += lines((uint64_t)s->threads * ATTN_QUERIES * brig_align_up(s->ctx, 16) * 4);
     return brig_plan_pages(sum + routing(s) + 2 * lines(rows * 4));
 }

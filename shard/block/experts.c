@@ -121,10 +121,11 @@ static void gather_piece(void *ctx, unsigned thread, uint32_t seat)
     const struct job *j = ctx;
     struct brig_block *b = j->b;
     const struct brig_acts *from = &b->norm, *to = &b->routing.rows;
-    size_t cols = b->desc->hidden, in = b->routing.row[seat] * cols, out = seat * cols;
+    size_t cols = b->desc->hidden, stride = brig_act_stride(b->desc->hidden), row = b->routing.row[seat];
+    size_t in = row * stride, out = seat * stride;
     (void)thread;
     if (j->layer->experts_take_floats)
-        memcpy(to->f + out, from->f + in, cols * sizeof *to->f);
+        memcpy(to->f + seat * cols, from->f + row * cols, cols * sizeof *to->f);
     if (!j->layer->experts_take_quants)
         return;
     memcpy(to->q + out, from->q + in, cols);

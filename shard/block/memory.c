@@ -30,14 +30,16 @@ static void *cut(struct cutter *c, uint64_t rows, uint64_t cols, uint64_t size)
     return p;
 }
 
-static void cut_acts(struct cutter *c, struct brig_acts *x, bool exact, uint64_t rows, uint64_t cols)
+/* stride: of the quantised form. */
+static void cut_acts(struct cutter *c, struct brig_acts *x, bool exact, uint64_t rows, uint64_t cols,
+                     uint64_t stride)
 {
     x->f = cut(c, rows, cols, sizeof *x->f);
     if (exact)
         return;
-    x->q = cut(c, rows, cols, sizeof *x->q);
-    x->d = cut(c, rows, cols / BRIG_ACT_GROUP, sizeof *x->d);
-    x->sum = cut(c, rows, cols / 16, sizeof *x->sum);
+    x->q = cut(c, rows, stride, sizeof *x->q);
+    x->d = cut(c, rows, stride / BRIG_ACT_GROUP, sizeof *x->d);
+    x->sum = cut(c, rows, stride / 16, sizeof *x->sum);
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -67,7 +69,7 @@ static void cut_routing(struct brig_block *b, struct cutter *c)
     r->seat = cut(c, seats, 1, sizeof *r->seat);
     r->row = cut(c, seats, 1, sizeof *r->row);
     r->first = cut(c, (uint64_t)d->n_experts + 1, 1, sizeof *r->first);
-    cut_acts(c, &r->rows, b->setup.exact, seats, d->hidden);
+    cut_acts(c, &r->rows, b->setup.exact, seats, d->hidden, brig_act_stride(d->hidden));
     r->y = cut(c, seats, d->hidden, sizeof *r->y);
     r->tasks = cut(c, 2, d->n_experts, sizeof *r->tasks);
     r->active = cut(c, d->n_experts, 1, sizeof *r->active);
@@ -86,6 +88,13 @@ static void cut_head(struct brig_block *b, struct cutter *c)
         b->best[i].v = v + i * BRIG_FRAME_MAX_TOP;
 }
 
+/* b->wide holds what attention gives, the rows of an MLP, or those of all experts that a row uses. */
+static uint64_t wide_stride(const struct brig_desc *d)
+{
+    uint64_t rows = larger(brig_act_stride(d->n_heads * d->head_dim), brig_act_stride(d->ffn));
+    return larger(rows, (uint64_t)d->n_experts_used * brig_act_stride(d->expert_ffn));
+}
+
 static void cut_all(struct brig_block *b, struct cutter *c)
 {
     const struct brig_desc *d = b->desc;
@@ -93,13 +102,13 @@ static void cut_all(struct brig_block *b, struct cutter *c)
     uint64_t attn = (uint64_t)d->n_heads * d->head_dim, kv = (uint64_t)d->n_kv_heads * d->head_dim;
     uint64_t used = (uint64_t)d->n_experts_used * d->expert_ffn, mlp = d->ffn > used ? d->ffn : used;
     bool exact = b->setup.exact;
-    cut_acts(c, &b->norm, exact, rows, d->hidden);
+    cut_acts(c, &b->norm, exact, rows, d->hidden, brig_act_stride(d->hidden));
     b->visits = cut(c, rows, visited_cols(d), sizeof(float));
     if (b->output_norm.weight != NULL)
         cut_head(b, c);
     if (b->n_layers == 0)
         return;
-    cut_acts(c, &b->wide, exact, rows, attn > mlp ? attn : mlp);
+    cut_acts(c, &b->wide, exact, rows, larger(attn, mlp), wide_stride(d));
     b->q = cut(c, rows, attn, sizeof(float));
     b->k = cut(c, rows, kv, sizeof(float));
     b->v = cut(c, rows, kv, sizeof(float));

@@ -53,9 +53,9 @@ struct brig_act brig_acts_for(const struct brig_block *b, const struct brig_matr
                               const struct brig_acts *x, uint32_t first_row, uint32_t n_rows)
 {
     struct brig_act a = {.n_rows = n_rows, .cols = (uint32_t)w->cols};
-    size_t at = (size_t)first_row * w->cols;
+    size_t at = first_row * brig_act_stride(a.cols);
     if (b->setup.exact || w->type->group == 0) {
-        a.f = x->f + at;
+        a.f = x->f + (size_t)first_row * a.cols;
     } else {
         a.q = x->q + at;
         a.d = x->d + at / BRIG_ACT_GROUP;

@@ -11,8 +11,9 @@
 static void quantize_part(const struct brig_block *b, const struct brig_acts *x, uint64_t row, uint32_t cols,
                           uint32_t first, uint32_t n)
 {
-    uint64_t at = row * cols + first;
-    b->setup.kernel->quantize(x->f + at, n, x->q + at, x->d + at / BRIG_ACT_GROUP, x->sum + at / 16);
+    uint64_t at = row * brig_act_stride(cols) + first;
+    b->setup.kernel->quantize(x->f + row * cols + first, n, x->q + at, x->d + at / BRIG_ACT_GROUP,
+                              x->sum + at / 16);
 }
 
 void brig_acts_quantize(const struct brig_block *b, const struct brig_acts *x, uint64_t row, uint32_t cols)

@@ -21,9 +21,8 @@ struct token {
 
 static inline struct token token_at(const struct brig_act *x, size_t t, size_t col)
 {
-    return (struct token){.q = x->q + t * x->cols + col,
-                          .d = x->d + (t * x->cols + col) / BRIG_ACT_GROUP,
-                          .sum = x->sum + (t * x->cols + col) / 16};
+    size_t at = t * brig_act_stride(x->cols) + col;
+    return (struct token){.q = x->q + at, .d = x->d + at / BRIG_ACT_GROUP, .sum = x->sum + at / 16};
 }
 
 /* The instruction wants unsigned bytes: the signed ones of Q8_0 and its like are moved up by 128. */
@@ -136,7 +135,7 @@ static inline __attribute__((always_inline)) void factors_of(enum brig_type_id i
 /* Group g of N tokens: u is n_dwords dwords of columns, q those of the first token. */
 static inline __attribute__((always_inline)) void tile_group(enum brig_type_id id, const int N,
                                                              const brig_vu *u, unsigned n_dwords, __m512 d,
-                                                             __m512 m, const int8_t *q, size_t cols,
+                                                             __m512 m, const int8_t *q, size_t stride,
                                                              const struct factors *f, unsigned g, __m512 *a)
 {
     __m512i isum[8];
@@ -144,7 +143,7 @@ static inline __attribute__((always_inline)) void tile_group(enum brig_type_id i
         isum[k] = offset_of(id) != 0 ? _mm512_set1_epi32(f[k].start[g]) : _mm512_setzero_si512();
     for (unsigned c = 0; c < n_dwords; c++)
         for (int k = 0; k < N; k++)
-            isum[k] = _mm512_dpbusd_epi32(isum[k], (__m512i)u[c], four(q + (size_t)k * cols + 4 * c));
+            isum[k] = _mm512_dpbusd_epi32(isum[k], (__m512i)u[c], four(q + (size_t)k * stride + 4 * c));
     for (int k = 0; k < N; k++) {
         a[k] =
             _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum[k]), _mm512_mul_ps(d, _mm512_set1_ps(f[k].d[g])), a[k]);
@@ -155,18 +154,19 @@ static inline __attribute__((always_inline)) void tile_group(enum brig_type_id i
 
 /* N tokens, N a constant: their sums stay in registers while the weights pass by. */
 static inline __attribute__((always_inline)) void tile(enum brig_type_id id, const int N,
-                                                       const struct unpacked *s, struct token x, size_t cols,
-                                                       unsigned n_groups, float *acc)
+                                                       const struct unpacked *s, struct token x,
+                                                       size_t stride, unsigned n_groups, float *acc)
 {
     struct factors f[8];
     __m512 a[8];
     for (int k = 0; k < N; k++) {
-        struct token t = {x.q, x.d + (size_t)k * (cols / BRIG_ACT_GROUP), x.sum + (size_t)k * (cols / 16)};
+        struct token t = {x.q, x.d + (size_t)k * (stride / BRIG_ACT_GROUP),
+                          x.sum + (size_t)k * (stride / 16)};
         factors_of(id, BRIG_ACT_GROUP, t, n_groups, &f[k]);
         a[k] = _mm512_load_ps(acc + 16 * k);
     }
     for (unsigned g = 0; g < n_groups; g++)
-        tile_group(id, N, s->group[g].u, 8, s->group[g].d, s->group[g].m, x.q + g * BRIG_ACT_GROUP, cols, f,
+        tile_group(id, N, s->group[g].u, 8, s->group[g].d, s->group[g].m, x.q + g * BRIG_ACT_GROUP, stride, f,
                    g, a);
     for (int k = 0; k < N; k++)
         _mm512_store_ps(acc + 16 * k, a[k]);
@@ -179,13 +179,13 @@ static inline __attribute__((always_inline)) void tiles(enum brig_type_id id, co
 {
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
-        tile(id, 8, s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
+        tile(id, 8, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
     if (t + 4 <= n_tokens) {
-        tile(id, 4, s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
+        tile(id, 4, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
         t += 4;
     }
     for (; t < n_tokens; t++)
-        tile(id, 1, s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
+        tile(id, 1, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
 }
 
 static inline __attribute__((always_inline)) void many(enum brig_type_id id, unsigned block_bytes,
@@ -214,17 +214,18 @@ static inline __attribute__((always_inline)) void chain_k(enum brig_type_id id, 
 /* tile for the types with groups of 16 columns. */
 static inline __attribute__((always_inline)) void tile_16(enum brig_type_id id, const int N,
                                                           const struct brig_block16 *s, struct token x,
-                                                          size_t cols, unsigned n_groups, float *acc)
+                                                          size_t stride, unsigned n_groups, float *acc)
 {
     struct factors f[8];
     __m512 a[8];
     for (int k = 0; k < N; k++) {
-        struct token t = {x.q, x.d + (size_t)k * (cols / BRIG_ACT_GROUP), x.sum + (size_t)k * (cols / 16)};
+        struct token t = {x.q, x.d + (size_t)k * (stride / BRIG_ACT_GROUP),
+                          x.sum + (size_t)k * (stride / 16)};
         factors_of(id, 16, t, n_groups, &f[k]);
         a[k] = _mm512_load_ps(acc + 16 * k);
     }
     for (unsigned g = 0; g < n_groups; g++)
-        tile_group(id, N, s[g].u, 4, s[g].d, s[g].m, x.q + 16 * g, cols, f, g, a);
+        tile_group(id, N, s[g].u, 4, s[g].d, s[g].m, x.q + 16 * g, stride, f, g, a);
     for (int k = 0; k < N; k++)
         _mm512_store_ps(acc + 16 * k, a[k]);
 }
@@ -236,9 +237,9 @@ static inline __attribute__((always_inline)) void tiles_16(enum brig_type_id id,
 {
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
-        tile_16(id, 8, s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
+        tile_16(id, 8, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
     for (; t < n_tokens; t++)
-        tile_16(id, 1, s, token_at(x, first + t, col), x->cols, n_groups, acc + 16 * t);
+        tile_16(id, 1, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
 }
 
 /* A chunk is one block of Q6_K. */

@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) void tile(enum brig_type_id id, con
                                                        const struct brig_act *x, size_t token, size_t col,
                                                        unsigned n_groups, float *acc)
 {
-    size_t cols = x->cols, at = token * cols + col;
+    size_t stride = brig_act_stride(x->cols), at = token * stride + col;
     const int8_t *q = x->q + at;
     const float *d = x->d + at / BRIG_ACT_GROUP;
     const int32_t *sum = x->sum + at / 16;
@@ -79,15 +79,15 @@ static inline __attribute__((always_inline)) void tile(enum brig_type_id id, con
         __m512i isum[8];
         int32_t xsum[8];
         for (int k = 0; k < N; k++) {
-            const int32_t *halves = sum + (size_t)k * (cols / 16);
+            const int32_t *halves = sum + (size_t)k * (stride / 16);
             xsum[k] = halves[0] + halves[1];
             isum[k] = _mm512_set1_epi32(-offset_of(id) * xsum[k]);
         }
         for (int c = 0; c < 8; c++)
             for (int k = 0; k < N; k++)
-                isum[k] = _mm512_dpbusd_epi32(isum[k], b.u[c], four(q + (size_t)k * cols + 4 * c));
+                isum[k] = _mm512_dpbusd_epi32(isum[k], b.u[c], four(q + (size_t)k * stride + 4 * c));
         for (int k = 0; k < N; k++) {
-            float dx = d[(size_t)k * (cols / BRIG_ACT_GROUP)];
+            float dx = d[(size_t)k * (stride / BRIG_ACT_GROUP)];
             a[k] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum[k]), _mm512_mul_ps(b.d, _mm512_set1_ps(dx)), a[k]);
             if (brig_panel_has_min(id))
                 a[k] = _mm512_fmadd_ps(b.m, _mm512_set1_ps(dx * (float)xsum[k]), a[k]);

@@ -37,14 +37,21 @@ struct brig_matrix {
         loan; /* not 0: data comes in pieces and for a time (shard/weights/weights.h); kernels get those */
 };
 
-/* Activations of n_rows rows, in one of two forms: quantised (q != NULL) or f32. Rows are contiguous. */
+/* From row to row of quantised activations, in columns: an odd number of cache lines, for the rows of a tile
+ * would else share few sets of the first cache. A multiple of 64, at least cols. */
+static inline size_t brig_act_stride(uint32_t cols)
+{
+    return (((size_t)cols + 63) / 64 | 1) * 64;
+}
+
+/* Activations of n_rows rows, in one of two forms: quantised (q != NULL) or f32. */
 struct brig_act {
     uint32_t n_rows;
     uint32_t cols;      /* quantised: a multiple of 32 */
     const float *f;     /* [n_rows, cols] */
-    const int8_t *q;    /* [n_rows, cols], or NULL */
-    const float *d;     /* [n_rows, cols / 32] scales */
-    const int32_t *sum; /* [n_rows, cols / 16] sums of 16 quants each */
+    const int8_t *q;    /* [n_rows, stride], or NULL; stride = brig_act_stride(cols) */
+    const float *d;     /* [n_rows, stride / 32] scales */
+    const int32_t *sum; /* [n_rows, stride / 16] sums of 16 quants each */
 };
 
 /* Queries over the cache of one KV head, which they share the reading of. Query i sees the positions from

@@ -19,9 +19,8 @@ struct token {
 
 static inline struct token token_at(const struct brig_act *x, size_t t, size_t col)
 {
-    return (struct token){.q = x->q + t * x->cols + col,
-                          .d = x->d + (t * x->cols + col) / BRIG_ACT_GROUP,
-                          .sum = x->sum + (t * x->cols + col) / 16};
+    size_t at = t * brig_act_stride(x->cols) + col;
+    return (struct token){.q = x->q + at, .d = x->d + at / BRIG_ACT_GROUP, .sum = x->sum + at / 16};
 }
 
 static inline void fetch(const uint8_t *p, unsigned bytes)
@@ -75,15 +74,15 @@ static inline __attribute__((always_inline)) void one(enum brig_type_id id, unsi
 /* N tokens, N a constant: their sums stay in registers while the weights pass by. */
 static inline __attribute__((always_inline)) void tile(enum brig_type_id id, const unsigned N,
                                                        const struct brig_block *s, struct token x,
-                                                       size_t cols, unsigned n_groups, float *acc)
+                                                       size_t stride, unsigned n_groups, float *acc)
 {
     brig_vf a[8];
     for (unsigned k = 0; k < N; k++)
         a[k] = brig_vf_load(acc + BRIG_LANES * k);
     for (unsigned g = 0; g < n_groups; g++)
         for (unsigned k = 0; k < N; k++)
-            a[k] = group32(id, &s[g], x.q + k * cols + g * BRIG_ACT_GROUP,
-                           x.d[k * (cols / BRIG_ACT_GROUP) + g], x.sum + k * (cols / 16) + 2 * g, a[k]);
+            a[k] = group32(id, &s[g], x.q + k * stride + g * BRIG_ACT_GROUP,
+                           x.d[k * (stride / BRIG_ACT_GROUP) + g], x.sum + k * (stride / 16) + 2 * g, a[k]);
     for (unsigned k = 0; k < N; k++)
         brig_vf_store(acc + BRIG_LANES * k, a[k]);
 }
@@ -91,17 +90,18 @@ static inline __attribute__((always_inline)) void tile(enum brig_type_id id, con
 /* The same for groups of 16 columns. */
 static inline __attribute__((always_inline)) void tile_16(enum brig_type_id id, const unsigned N,
                                                           const struct brig_block16 *s, struct token x,
-                                                          size_t cols, unsigned n_groups, float *acc)
+                                                          size_t stride, unsigned n_groups, float *acc)
 {
     brig_vf a[8];
     for (unsigned k = 0; k < N; k++)
         a[k] = brig_vf_load(acc + BRIG_LANES * k);
     for (unsigned g = 0; g < n_groups; g++)
         for (unsigned k = 0; k < N; k++) {
-            int32_t xsum = x.sum[k * (cols / 16) + g];
+            int32_t xsum = x.sum[k * (stride / 16) + g];
             int32x4_t isum = vdupq_n_s32(-brig_block_offset(id) * xsum);
-            isum = dot16(isum, s[g].u, x.q + k * cols + 16 * g);
-            a[k] = add_group(id, isum, s[g].d, s[g].m, x.d[k * (cols / BRIG_ACT_GROUP) + g / 2], xsum, a[k]);
+            isum = dot16(isum, s[g].u, x.q + k * stride + 16 * g);
+            a[k] =
+                add_group(id, isum, s[g].d, s[g].m, x.d[k * (stride / BRIG_ACT_GROUP) + g / 2], xsum, a[k]);
         }
     for (unsigned k = 0; k < N; k++)
         brig_vf_store(acc + BRIG_LANES * k, a[k]);
@@ -114,9 +114,9 @@ static inline __attribute__((always_inline)) void tiles(enum brig_type_id id, co
 {
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
-        tile(id, 8, s, token_at(x, first + t, col), x->cols, n_groups, acc + BRIG_LANES * t);
+        tile(id, 8, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + BRIG_LANES * t);
     for (; t < n_tokens; t++)
-        tile(id, 1, s, token_at(x, first + t, col), x->cols, n_groups, acc + BRIG_LANES * t);
+        tile(id, 1, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + BRIG_LANES * t);
 }
 
 static inline __attribute__((always_inline)) void tiles_16(enum brig_type_id id, const struct brig_block16 *s,
@@ -126,9 +126,11 @@ static inline __attribute__((always_inline)) void tiles_16(enum brig_type_id id,
 {
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
-        tile_16(id, 8, s, token_at(x, first + t, col), x->cols, n_groups, acc + BRIG_LANES * t);
+        tile_16(id, 8, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups,
+                acc + BRIG_LANES * t);
     for (; t < n_tokens; t++)
-        tile_16(id, 1, s, token_at(x, first + t, col), x->cols, n_groups, acc + BRIG_LANES * t);
+        tile_16(id, 1, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups,
+                acc + BRIG_LANES * t);
 }
 
 static inline __attribute__((always_inline)) void chain(enum brig_type_id id, unsigned block_bytes,

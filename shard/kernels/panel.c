@@ -36,6 +36,7 @@ struct way {
 /* One panel (or several) times a tile of rows of x. */
 struct job {
     const struct brig_panel_ops *ops;
+    unsigned panel; /* rows of one */
     const struct brig_matrix *w;
     const struct brig_act *x;
     uint64_t row;               /* number of the panel's first one */
@@ -52,7 +53,7 @@ struct job {
 /* [panel, token, row] */
 static uint32_t n_sums(const struct job *j)
 {
-    return j->n_panels * j->n_tokens * j->ops->rows;
+    return j->n_panels * j->n_tokens * j->panel;
 }
 
 /* Bytes of a row's chunk: 512 for 128 f32, 272 for 256 columns of Q8_0; 16 more so that a read of whole 16
@@ -67,7 +68,7 @@ static void chain(const struct job *j, struct brig_panel p, size_t col, unsigned
         return;
     }
     for (unsigned k = 0; k < j->n_tokens; k++)
-        fn(j->w->type->id, p, j->x, j->first_token + k, 1, col, n_cols, acc + (size_t)k * j->ops->rows);
+        fn(j->w->type->id, p, j->x, j->first_token + k, 1, col, n_cols, acc + (size_t)k * j->panel);
 }
 
 /* The same over a copy of the chunk, where a read could leave the rows: fewer than a panel has, or a last
@@ -87,11 +88,11 @@ static void chain_stored(const struct job *j, const uint8_t *chunk, size_t col, 
 {
     const struct brig_type *type = j->w->type;
     bool whole = type->block_elems > 1 || n_cols * type->block_bytes % 16 == 0;
-    if (!whole || j->n_rows < j->ops->rows) {
+    if (!whole || j->n_rows < j->panel) {
         chain_copied(j, chunk, col, n_cols, acc);
         return;
     }
-    const uint8_t *ahead = j->next + (size_t)(chunk - j->rows) * j->ops->rows;
+    const uint8_t *ahead = j->next + (size_t)(chunk - j->rows) * j->panel;
     chain(j, (struct brig_panel){chunk, j->w->row_bytes, ahead}, col, n_cols, acc);
 }
 
@@ -99,7 +100,7 @@ static void chain_stored(const struct job *j, const uint8_t *chunk, size_t col, 
 static void chain_floats(const struct job *j, float w[][BRIG_PANEL_BLOCK_MAX], size_t col, unsigned n_cols,
                          float *acc)
 {
-    for (unsigned r = j->n_rows; r < j->ops->rows; r++)
+    for (unsigned r = j->n_rows; r < j->panel; r++)
         memset(w[r], 0, BRIG_PANEL_BLOCK_MAX * sizeof w[r][0]);
     for (unsigned c = 0; c < n_cols; c += BRIG_PANEL_CHUNK_FLOAT) {
         unsigned n = n_cols - c < BRIG_PANEL_CHUNK_FLOAT ? n_cols - c : BRIG_PANEL_CHUNK_FLOAT;
@@ -125,9 +126,9 @@ static void chain_packed(const struct job *j, unsigned number, size_t col, unsig
 {
     _Alignas(64) float w[BRIG_PANEL_ROWS][BRIG_PANEL_BLOCK_MAX];
     struct job one = *j;
-    one.row += (uint64_t)number * j->ops->rows;
-    one.n_rows = j->n_rows - number * j->ops->rows;
-    if (one.n_rows >= j->ops->rows) {
+    one.row += (uint64_t)number * j->panel;
+    one.n_rows = j->n_rows - number * j->panel;
+    if (one.n_rows >= j->panel) {
         j->ops->packed(j->w->packed, one.row, j->x, j->first_token, j->n_tokens, col, n_cols, acc);
         return;
     }
@@ -141,7 +142,7 @@ static void chains_packed(const struct job *j, const uint8_t *chunk, size_t col,
 {
     (void)chunk;
     for (unsigned k = 0; k < j->n_panels; k++)
-        chain_packed(j, k, col, n_cols, acc + (size_t)k * j->n_tokens * j->ops->rows);
+        chain_packed(j, k, col, n_cols, acc + (size_t)k * j->n_tokens * j->panel);
 }
 
 /* 16 rows of an interleaved matrix. */
@@ -196,11 +197,18 @@ static void unit_tree(const struct job *j, uint64_t first, uint64_t n, float *ac
 static void store(const struct job *j, const float *sums, float *y, size_t y_stride)
 {
     for (unsigned p = 0; p < j->n_panels; p++) {
-        unsigned first = p * j->ops->rows;
-        unsigned n = j->n_rows - first < j->ops->rows ? j->n_rows - first : j->ops->rows;
-        for (unsigned k = 0; k < j->n_tokens; k++, sums += j->ops->rows)
+        unsigned first = p * j->panel;
+        unsigned n = j->n_rows - first < j->panel ? j->n_rows - first : j->panel;
+        for (unsigned k = 0; k < j->n_tokens; k++, sums += j->panel)
             memcpy(y + (j->first_token + k) * y_stride + first, sums, n * sizeof *y);
     }
+}
+
+/* Of a few tokens, which are done one by one, narrow panels are read faster. */
+static unsigned panel_rows(const struct job *j)
+{
+    bool many = j->n_tokens > FEW_TOKENS || j->w->type->native != NULL;
+    return j->integer && many ? j->ops->rows_many : j->ops->rows;
 }
 
 static uint64_t n_units(const struct brig_matrix *w)
@@ -222,9 +230,9 @@ static unsigned level_sums(const struct brig_matrix *w)
  * a tile always has room for. */
 static unsigned panels_together(const struct job *j)
 {
-    unsigned n = level_sums(j->w) / (j->n_tokens * j->ops->rows), most = PACKED_ROWS / j->ops->rows;
+    unsigned n = level_sums(j->w) / (j->n_tokens * j->panel), most = PACKED_ROWS / j->panel;
     if (j->w->type->native != NULL)
-        return BRIG_R16_ROWS / j->ops->rows;
+        return BRIG_R16_ROWS / j->panel;
     if (j->w->packed == NULL || n < 1)
         return 1;
     return n < most ? n : most;
@@ -234,7 +242,7 @@ static unsigned panels_together(const struct job *j)
 static void tile(struct job *j, uint64_t row_begin, uint64_t row_end, float *y, size_t y_stride)
 {
     const struct brig_matrix *w = j->w;
-    unsigned rows = j->ops->rows, step = panels_together(j) * rows;
+    unsigned rows = j->panel, step = panels_together(j) * rows;
     _Alignas(64) float acc[SUMS];
     for (uint64_t r = row_begin; r < row_end; r += step) {
         j->row = r;
@@ -264,6 +272,7 @@ void brig_panel_matmul(const struct brig_panel_ops *ops, const struct brig_matri
     for (size_t t = 0; t < x->n_rows; t += step) {
         j.first_token = t;
         j.n_tokens = x->n_rows - t < step ? (unsigned)(x->n_rows - t) : step;
+        j.panel = panel_rows(&j);
         tile(&j, row_begin, row_end, y, y_stride);
     }
 }

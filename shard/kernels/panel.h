@@ -45,11 +45,12 @@ typedef void (*brig_panel_r16_fn)(enum brig_type_id id, const uint8_t *blocks, c
                                   unsigned n_cols, float *acc);
 
 struct brig_panel_ops {
-    unsigned rows; /* of a panel: divides BRIG_PANEL_ROWS */
+    unsigned rows;      /* of a panel: divides BRIG_PANEL_ROWS */
+    unsigned rows_many; /* of the integer product of more than one token, and of interleaved rows */
     brig_panel_chain_fn integer, floats;
     brig_panel_packed_fn packed;
     brig_panel_r16_fn r16_integer, r16_floats;         /* NULL: such matrices go through the scalar kernel */
-    void (*add)(float *x, const float *y, uint32_t n); /* as in kernel.h; n is a multiple of `rows` */
+    void (*add)(float *x, const float *y, uint32_t n); /* as in kernel.h; n is a multiple of the rows */
 };
 
 /* The matmul of kernel.h. */

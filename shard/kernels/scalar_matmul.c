@@ -239,13 +239,14 @@ void brig_scalar_matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_
 {
     uint64_t n_units = (w->cols + w->unit_cols - 1) / w->unit_cols;
     bool integer = x->q != NULL && w->type->group != 0;
+    size_t stride = brig_act_stride(x->cols);
     for (uint64_t r = row_begin; r < row_end; r++) {
         struct product p = {.w = w, .number = r, .row = (const uint8_t *)w->data + r * w->row_bytes};
         for (size_t t = 0; t < x->n_rows; t++) {
             if (integer) {
-                p.q = x->q + t * x->cols;
-                p.d = x->d + t * (x->cols / BRIG_ACT_GROUP);
-                p.sum = x->sum + t * (x->cols / 16);
+                p.q = x->q + t * stride;
+                p.d = x->d + t * (stride / BRIG_ACT_GROUP);
+                p.sum = x->sum + t * (stride / 16);
             } else {
                 p.f = x->f + t * x->cols;
             }

@@ -66,7 +66,7 @@ int brig_weights_experts_take(struct brig_weights *w, uint32_t layer, uint32_t *
 /* Those that the last call took are no longer used. */
 void brig_weights_experts_give(struct brig_weights *w, uint32_t layer);
 /* Experts that will perhaps be taken in the next turn of a layer: they are read when nothing else is to be,
- * and only while most such guesses come true. */
+ * and only while more of such guesses come true than time is spent waiting for the disk. */
 bool brig_weights_experts_guessed(const struct brig_weights *w); /* is a guess of any use? */
 void brig_weights_experts_guess(struct brig_weights *w, uint32_t layer, const uint32_t *experts, uint32_t n);
 

@@ -134,19 +134,22 @@ struct shape {
 static const struct shape shapes[] = {
     {20, 1024, 256, 1}, {35, 768, 512, 3}, {7, 512, 512, 9}, {40, 256, 256, 37}};
 
-static float x_floats[MAX_TOKENS * MAX_COLS], x_scales[MAX_TOKENS * MAX_COLS / 32], y[MAX_TOKENS * MAX_ROWS];
-static int8_t x_quants[MAX_TOKENS * MAX_COLS];
-static int32_t x_sums[MAX_TOKENS * MAX_COLS / 16];
+enum { MAX_STRIDE = MAX_COLS + 64 };
+
+static float x_floats[MAX_TOKENS * MAX_COLS], x_scales[MAX_TOKENS * MAX_STRIDE / 32],
+    y[MAX_TOKENS * MAX_ROWS];
+static int8_t x_quants[MAX_TOKENS * MAX_STRIDE];
+static int32_t x_sums[MAX_TOKENS * MAX_STRIDE / 16];
 
 static struct brig_act activations(const struct brig_kernel *k, struct shape s, bool integer,
                                    enum content content)
 {
-    size_t n = (size_t)s.tokens * s.cols;
+    size_t n = (size_t)s.tokens * s.cols, stride = brig_act_stride(s.cols);
     for (size_t i = 0; i < n; i += BRIG_ACT_GROUP)
         fill_group(x_floats + i, content);
     for (size_t t = 0; t < s.tokens && integer; t++)
-        k->quantize(x_floats + t * s.cols, s.cols, x_quants + t * s.cols, x_scales + t * (s.cols / 32),
-                    x_sums + t * (s.cols / 16));
+        k->quantize(x_floats + t * s.cols, s.cols, x_quants + t * stride, x_scales + t * (stride / 32),
+                    x_sums + t * (stride / 16));
     return (struct brig_act){s.tokens, s.cols, x_floats, integer ? x_quants : NULL, x_scales, x_sums};
 }
 

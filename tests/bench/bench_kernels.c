@@ -183,7 +183,7 @@ static void report(const struct bench *b, const struct brig_type *type)
 
 static void activations(struct bench *b)
 {
-    size_t n = (size_t)TOKENS_MAX * COLS;
+    size_t stride = brig_act_stride(COLS), n = TOKENS_MAX * stride;
     int8_t *q = or_die(brig_alloc(n, 1));
     float *d = or_die(brig_alloc(n / BRIG_ACT_GROUP, sizeof *d));
     int32_t *sum = or_die(brig_alloc(n / 16, sizeof *sum));
@@ -191,8 +191,8 @@ static void activations(struct bench *b)
     for (size_t i = 0; i < n; i++)
         b->x[i] = random_f32();
     for (size_t t = 0; t < TOKENS_MAX; t++)
-        b->kernel->quantize(b->x + t * COLS, COLS, q + t * COLS, d + t * (COLS / BRIG_ACT_GROUP),
-                            sum + t * (COLS / 16));
+        b->kernel->quantize(b->x + t * COLS, COLS, q + t * stride, d + t * (stride / BRIG_ACT_GROUP),
+                            sum + t * (stride / 16));
     b->act = (struct brig_act){TOKENS_MAX, COLS, b->x, q, d, sum};
 }
 

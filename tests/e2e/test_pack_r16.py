@@ -55,7 +55,7 @@ def same_but_interleaved(native, joint):
     return n
 
 
-KERNELS = ("scalar", "avx2", "avx512")
+KERNELS = ("scalar", "avx2", "avxvnni", "avx512")
 
 
 @pytest.mark.parametrize("kind,head", (("Q8_0", "Q4_1"), ("Q4_0", "Q8_0"), ("Q4_1", "Q4_0")))

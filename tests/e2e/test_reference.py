@@ -87,7 +87,7 @@ def test_the_same_bits_whatever_the_split(world, kind, exact):
 def kernels(world):
     """Those that this CPU runs: one that it lacks is refused by name."""
     found = []
-    for name in ("scalar", "avx2", "avx512"):
+    for name in ("scalar", "avx2", "avxvnni", "avx512"):
         result = world.brigade("logits", fixture(), "--ids", "1", "--out", world.folder / "k.npy", "-q",
                                env={"BRIGADE_KERNEL": name})
         if result.code == 0:

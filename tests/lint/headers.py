@@ -16,6 +16,7 @@ CFLAGS = shlex.split(os.environ.get("CFLAGS", ""))
 CROSS = "aarch64-linux-gnu-gcc"
 X86 = {
     "avx512": "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2 -mfma -mf16c".split(),
+    "avxvnni": "-mavx2 -mfma -mf16c -mavxvnni".split(),
     "avx2": "-mavx2 -mfma -mf16c".split(),
 }
 NEON = "-march=armv8.2-a+dotprod".split()
@@ -25,7 +26,7 @@ ON_X86 = platform.machine() in ("x86_64", "amd64")
 def targets(path):
     """[(compiler, flags)]: headers of one instruction set are included by files built for it only, those that all
     of them share by each."""
-    isas = [isa for isa in (*X86, "neon") if isa in path]
+    isas = [isa for isa in (*X86, "neon") if isa in path or (isa == "avxvnni" and "avx2" in path)]
     if not isas and not path.startswith("shard/kernels/vec/"):
         return [(CC, [])]
     built = [(CC, X86[isa]) for isa in isas or X86 if isa in X86 and ON_X86]

@@ -54,10 +54,11 @@ static void fill_activations(struct problem *p, enum content content)
             f[i] = copysignf(random_below(4) == 0 ? 0.0f : 127.0f, f[i]);
     if (p->x.cols % BRIG_ACT_GROUP != 0)
         return;
+    size_t stride = brig_act_stride(p->x.cols);
     for (size_t t = 0; t < p->x.n_rows; t++)
         brig_kernel_by_name("scalar")->quantize(
-            f + t * p->x.cols, p->x.cols, (int8_t *)p->q.data + t * p->x.cols,
-            (float *)p->d.data + t * (p->x.cols / 32), (int32_t *)p->sum.data + t * (p->x.cols / 16));
+            f + t * p->x.cols, p->x.cols, (int8_t *)p->q.data + t * stride,
+            (float *)p->d.data + t * (stride / 32), (int32_t *)p->sum.data + t * (stride / 16));
 }
 
 /* Interleave what lies row by row. */
@@ -78,9 +79,10 @@ static struct problem problem_new(const struct brig_type *type, uint32_t rows, u
     struct problem p = {0};
     uint32_t panel = brig_type_panel_rows(type);
     rows = (rows + panel - 1) / panel * panel;
-    size_t row_bytes = cols / type->block_elems * type->block_bytes, n = (size_t)n_rows * cols;
+    size_t row_bytes = cols / type->block_elems * type->block_bytes;
+    size_t n = n_rows > 0 ? (n_rows - 1) * brig_act_stride(cols) + cols : 0; /* the last row ends there */
     p.weights = edge_new(rows * row_bytes);
-    p.f = edge_new(n * sizeof(float));
+    p.f = edge_new((size_t)n_rows * cols * sizeof(float));
     p.q = edge_new(n);
     p.d = edge_new(n / 32 * sizeof(float));
     p.sum = edge_new(n / 16 * sizeof(int32_t));
@@ -152,8 +154,8 @@ static void assert_near_double(const struct problem *p, bool integer, const floa
         for (size_t t = 0; t < p->x.n_rows; t++) {
             double sum = 0, size = 1e-30;
             for (uint64_t c = 0; c < p->w.cols; c++) {
-                size_t at = t * p->x.cols + c;
-                double x = integer ? p->x.q[at] * (double)p->x.d[at / 32] : (double)p->x.f[at];
+                size_t at = t * brig_act_stride(p->x.cols) + c;
+                double x = integer ? p->x.q[at] * (double)p->x.d[at / 32] : (double)p->x.f[t * p->x.cols + c];
                 sum += weight(&p->w, r, c) * x;
                 size += fabs(weight(&p->w, r, c) * x);
             }

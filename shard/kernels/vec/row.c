@@ -7,6 +7,7 @@ static void matmul(const struct brig_matrix *w, uint64_t row_begin, uint64_t row
 {
     const struct brig_panel_ops ops = {
         .rows = BRIG_LANES,
+        .rows_many = BRIG_MANY_ROWS,
         .integer = BRIG_ISA(chain_int),
         .floats = BRIG_ISA(chain_float),
         .packed = BRIG_ISA(chain_packed),

@@ -5,6 +5,7 @@
  * or, shifts; never fused: docs/arithmetic.md); what differs from machine to machine is in vec_<isa>.h:
  *
  *   BRIG_LANES, BRIG_ISA(name), BRIG_ISA_NAME, BRIG_ISA_KERNEL, BRIG_ISA_HELP, brig_vec_usable
+ *   BRIG_MANY_ROWS                  rows_many of panel.h
  *   set1 load store fma             all lanes; any alignment
  *   load_n store_n keep_n           the first n lanes (all when n is larger); others are read as 0, not
  *                                   written, or kept from the first argument

@@ -1,4 +1,5 @@
-/* AVX2 with FMA and F16C (nearly every x86-64 machine since 2013) for vec.h: 8 lanes. */
+/* AVX2 with FMA and F16C (nearly every x86-64 machine since 2013), with and without VNNI (Intel since 2021,
+ * AMD since 2024), for vec.h: 8 lanes. */
 #ifndef BRIG_SHARD_KERNELS_VEC_VEC_AVX2_H
 #define BRIG_SHARD_KERNELS_VEC_VEC_AVX2_H
 
@@ -8,11 +9,19 @@
 #include <stdint.h>
 #include <string.h>
 
-#define BRIG_LANES      8u
+#define BRIG_LANES     8u
+#define BRIG_MANY_ROWS 16u /* two vectors of rows share the activations (avx2/tile.h) */
+#if defined(__AVXVNNI__)
+#define BRIG_ISA(name)  brig_avxvnni_##name
+#define BRIG_ISA_NAME   "avxvnni"
+#define BRIG_ISA_KERNEL brig_kernel_avxvnni
+#define BRIG_ISA_HELP   "AVX2 with dot products of bytes (AVX-VNNI): 8 rows a vector"
+#else
 #define BRIG_ISA(name)  brig_avx2_##name
 #define BRIG_ISA_NAME   "avx2"
 #define BRIG_ISA_KERNEL brig_kernel_avx2
 #define BRIG_ISA_HELP   "AVX2 with FMA and F16C: 8 rows a vector"
+#endif
 
 typedef float brig_vf __attribute__((vector_size(32)));
 typedef int32_t brig_vi __attribute__((vector_size(32)));
@@ -20,6 +29,10 @@ typedef uint32_t brig_vu __attribute__((vector_size(32)));
 
 static inline bool brig_vec_usable(void)
 {
+#if defined(__AVXVNNI__)
+    if (!__builtin_cpu_supports("avxvnni"))
+        return false;
+#endif
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define BRIG_LANES      16u
+#define BRIG_MANY_ROWS  BRIG_LANES
 #define BRIG_ISA(name)  brig_avx512_##name
 #define BRIG_ISA_NAME   "avx512"
 #define BRIG_ISA_KERNEL brig_kernel_avx512

@@ -11,6 +11,7 @@
 #include <sys/auxv.h>
 
 #define BRIG_LANES      4u
+#define BRIG_MANY_ROWS  BRIG_LANES
 #define BRIG_ISA(name)  brig_neon_##name
 #define BRIG_ISA_NAME   "neon"
 #define BRIG_ISA_KERNEL brig_kernel_neon
