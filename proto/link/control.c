@@ -115,10 +115,10 @@ static int start_server(struct brig_ctl_server *s, const char *url, char real_ur
 
 static int check_plain(const char *url, struct brig_fail *fail)
 {
-    if (brig_url_without_shm(url) == url)
+    if (brig_url_bare(url) == url)
         return 0;
     return brig_fail_set(fail, BRIG_EUSAGE,
-                         "%s: shared memory carries frames; a control address is without shm+", url);
+                         "%s: shm+ and stream+ say how frames travel; a control address is without", url);
 }
 
 int brig_ctl_listen(struct brig_ctl_server **ret, const char *url, char real_url[BRIG_URL_MAX],

@@ -87,9 +87,7 @@ static bool wait_connected(struct brig_dialled *d, uint64_t deadline_ns)
     return connected;
 }
 
-/* One bare connection, to learn why there is none: NNG_ECONNREFUSED, NNG_EADDRINVAL (no such host),
- * NNG_ETIMEDOUT ...; 0 when something accepts it. */
-static int probe(const char *url)
+int brig_stream_connect(nng_stream **ret, const char *url, uint32_t timeout_ms)
 {
     nng_stream_dialer *sd;
     nng_aio *aio;
@@ -98,15 +96,26 @@ static int probe(const char *url)
         return rv;
     rv = nng_aio_alloc(&aio, NULL, NULL);
     if (rv == 0) {
-        nng_aio_set_timeout(aio, PROBE_MS);
+        nng_aio_set_timeout(aio, brig_nng_ms(timeout_ms));
         nng_stream_dialer_dial(sd, aio);
         nng_aio_wait(aio);
         rv = nng_aio_result(aio);
         if (rv == 0)
-            nng_stream_free(nng_aio_get_output(aio, 0));
-        nng_aio_free(aio);
+            *ret = nng_aio_get_output(aio, 0);
+        nng_aio_free(aio); /* before the dialer, which a time-out that is just being served still needs */
     }
     nng_stream_dialer_free(sd);
+    return rv;
+}
+
+/* To learn why there is no connection: NNG_ECONNREFUSED, NNG_EADDRINVAL (no such host), NNG_ETIMEDOUT ...; 0
+ * when something accepts one. */
+static int probe(const char *url)
+{
+    nng_stream *s;
+    int rv = brig_stream_connect(&s, url, PROBE_MS);
+    if (rv == 0)
+        nng_stream_free(s);
     return rv;
 }
 
@@ -115,12 +124,11 @@ static bool host_is_name(const struct brig_url *u)
     return u->scheme == BRIG_SCHEME_TCP && !u->v6 && strspn(u->host, "0123456789.") != strlen(u->host);
 }
 
-static int no_connection(const struct brig_dialled *d, const struct brig_url *u, uint32_t timeout_ms,
-                         struct brig_fail *fail)
+int brig_no_connection(const char *url, const struct brig_url *u, int rv, bool foreign, uint32_t timeout_ms,
+                       struct brig_fail *fail)
 {
-    int rv = u->scheme == BRIG_SCHEME_INPROC ? NNG_ECONNREFUSED : probe(brig_url_without_shm(d->url));
     const char *why = nng_strerror(rv);
-    if (d->foreign)
+    if (foreign)
         why = "a process of another user listens there";
     else if (rv == 0)
         why = "something listens there and does not speak this protocol, or is busy closing";
@@ -131,8 +139,15 @@ static int no_connection(const struct brig_dialled *d, const struct brig_url *u,
     else if (rv == NNG_ETIMEDOUT)
         why = host_is_name(u) ? "neither its machine nor the name service answers"
                               : "its machine does not answer";
-    return brig_fail_set(fail, BRIG_ETIMEOUT, "%s: no connection in %.3g s: %s", d->url, timeout_ms / 1000.0,
+    return brig_fail_set(fail, BRIG_ETIMEOUT, "%s: no connection in %.3g s: %s", url, timeout_ms / 1000.0,
                          why);
+}
+
+static int no_connection(const struct brig_dialled *d, const struct brig_url *u, uint32_t timeout_ms,
+                         struct brig_fail *fail)
+{
+    int rv = u->scheme == BRIG_SCHEME_INPROC ? NNG_ECONNREFUSED : probe(brig_url_bare(d->url));
+    return brig_no_connection(d->url, u, rv, d->foreign, timeout_ms, fail);
 }
 
 static int connect_within(struct brig_dialled *d, const struct brig_url *u, uint32_t timeout_ms,
@@ -143,7 +158,7 @@ static int connect_within(struct brig_dialled *d, const struct brig_url *u, uint
     bool connected = false;
     if (host_is_name(u) && timeout_ms > NAME_MS) {
         connected = wait_connected(d, begin + NAME_MS * BRIG_NS_PER_MS);
-        if (!connected && probe(brig_url_without_shm(d->url)) == NNG_EADDRINVAL)
+        if (!connected && probe(brig_url_bare(d->url)) == NNG_EADDRINVAL)
             return brig_fail_set(fail, BRIG_EIO, "%s: no such host: %s", d->url, u->host);
     }
     if (!connected)
@@ -157,7 +172,7 @@ static int start_dialer(struct brig_dialled *d, const struct brig_url *u)
     for (int ev = NNG_PIPE_EV_ADD_PRE; rv == 0 && ev <= NNG_PIPE_EV_REM_POST; ev++)
         rv = nng_pipe_notify(d->sock, (nng_pipe_ev)ev, on_pipe, d);
     if (rv == 0)
-        rv = nng_dialer_create(&d->dialer, d->sock, brig_url_without_shm(d->url));
+        rv = nng_dialer_create(&d->dialer, d->sock, brig_url_bare(d->url));
     if (rv == 0)
         rv = nng_dialer_set_ms(d->dialer, NNG_OPT_RECONNMINT, RETRY_MIN_MS);
     if (rv == 0)

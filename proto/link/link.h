@@ -3,7 +3,7 @@
  * deadline; a message over the agreed size is refused by its sender (NNG drops it silently at the receiver).
  *
  * URLs: ipc:///path, abstract://name, tcp://host:port, inproc://name; for frames also shm+ before the first
- * two.
+ * two, or stream+ before the first three.
  */
 #ifndef BRIG_PROTO_LINK_LINK_H
 #define BRIG_PROTO_LINK_LINK_H

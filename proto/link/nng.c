@@ -29,7 +29,7 @@ struct brig_tx {
 static bool nng_speaks(const char *url)
 {
     struct brig_url u;
-    return brig_url_parse(&u, url, NULL) == 0 && !u.shm;
+    return brig_url_parse(&u, url, NULL) == 0 && !u.shm && !u.stream;
 }
 
 /* ---- receiving ---- */

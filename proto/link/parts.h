@@ -18,12 +18,14 @@ enum brig_scheme {
     BRIG_SCHEME_COUNT
 };
 
-#define BRIG_URL_SHM "shm+"
+#define BRIG_URL_SHM    "shm+"
+#define BRIG_URL_STREAM "stream+"
 
 struct brig_url {
     enum brig_scheme scheme;
-    bool shm; /* "shm+" before a local address: frames go through shared memory, and this is where it is
-                 offered */
+    bool shm;    /* "shm+" before a local address: frames go through shared memory, and this is where it is
+                    offered */
+    bool stream; /* "stream+" before an address that is not inproc: frames go over a byte stream */
     char rest[BRIG_URL_MAX]; /* after "://": path, name, or host:port */
     char host[BRIG_URL_MAX]; /* tcp: without brackets; "" or "*" for every address */
     uint16_t port;
@@ -33,8 +35,8 @@ struct brig_url {
 };
 
 int brig_url_parse(struct brig_url *ret, const char *url, struct brig_fail *fail);
-/* The address without BRIG_URL_SHM. */
-const char *brig_url_without_shm(const char *url);
+/* The address without what says how frames travel. */
+const char *brig_url_bare(const char *url);
 /* Peers on this machine, whose user the kernel tells. */
 bool brig_url_is_local(const struct brig_url *u);
 
@@ -43,6 +45,12 @@ bool brig_url_is_local(const struct brig_url *u);
 /* Open a socket with its receive limit. NNG starts its threads at the first call: they get no signals, which
  * are the main thread's. */
 int brig_socket_open(nng_socket *ret, int (*open)(nng_socket *), uint64_t max_bytes, struct brig_fail *fail);
+/* Start NNG's threads, as brig_socket_open does, for what opens no socket. */
+int brig_nng_start(struct brig_fail *fail);
+/* What NNG would do to a file at u's path that is no socket: refused. */
+int brig_socket_check_path(const struct brig_url *u, const char *url, struct brig_fail *fail);
+/* NNG's code for why it cannot listen, in words. */
+int brig_socket_listen_failed(const char *url, int rv, struct brig_fail *fail);
 /* As the contract of brig_link.listen. */
 int brig_socket_listen(nng_socket s, const char *url, char real_url[BRIG_URL_MAX], struct brig_fail *fail);
 /* False for a peer on this machine that belongs to another user; true for all others. */
@@ -77,6 +85,12 @@ struct brig_dialled {
 int brig_dialled_open(struct brig_dialled *d, int (*open)(nng_socket *), const char *url, uint64_t max_bytes,
                       bool once, uint32_t timeout_ms, struct brig_fail *fail);
 void brig_dialled_close(struct brig_dialled *d);
+/* One bare connection to a bare address: NNG's code. Close it with nng_stream_free. */
+int brig_stream_connect(nng_stream **ret, const char *url, uint32_t timeout_ms);
+/* Why nobody could be reached in timeout_ms, in words. rv: how a bare connection fared, NNG's code; foreign:
+ * the peer is of another user. */
+int brig_no_connection(const char *url, const struct brig_url *u, int rv, bool foreign, uint32_t timeout_ms,
+                       struct brig_fail *fail);
 /* Id of the connection, 0 when there is none. */
 uint32_t brig_dialled_pipe(struct brig_dialled *d);
 /* Run one operation (nng_send_aio, nng_recv_aio) on d->aio and wait for its end: NNG's code, which is

@@ -72,6 +72,23 @@ static int check_address_space(struct brig_fail *fail)
                          (unsigned long long)limit.rlim_cur >> 20, (unsigned)(ADDRESS_SPACE_MIN_BYTES >> 20));
 }
 
+int brig_nng_start(struct brig_fail *fail)
+{
+    sigset_t all, old;
+    nng_aio *aio;
+    int r = check_address_space(fail);
+    if (r < 0)
+        return r;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rv = nng_aio_alloc(&aio, NULL, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rv != 0)
+        return brig_fail_set(fail, brig_nng_err(rv), "no NNG: %s", nng_strerror(rv));
+    nng_aio_free(aio);
+    return 0;
+}
+
 int brig_socket_open(nng_socket *ret, int (*open)(nng_socket *), uint64_t max_bytes, struct brig_fail *fail)
 {
     sigset_t all, old;
@@ -118,7 +135,7 @@ void brig_pipe_local_host(nng_pipe p, char out[BRIG_HOST_MAX])
 
 /* NNG takes the place of whatever lies at the path when nobody answers there: only a socket may go that way.
  */
-static int check_path(const struct brig_url *u, const char *url, struct brig_fail *fail)
+int brig_socket_check_path(const struct brig_url *u, const char *url, struct brig_fail *fail)
 {
     struct stat st;
     if (u->scheme != BRIG_SCHEME_IPC || lstat(u->rest, &st) != 0 || S_ISSOCK(st.st_mode))
@@ -126,7 +143,7 @@ static int check_path(const struct brig_url *u, const char *url, struct brig_fai
     return brig_fail_set(fail, BRIG_EUSAGE, "%s: %s is there and is no socket", url, u->rest);
 }
 
-static int listen_failed(const char *url, int rv, struct brig_fail *fail)
+int brig_socket_listen_failed(const char *url, int rv, struct brig_fail *fail)
 {
     if (rv == NNG_EADDRINUSE)
         return brig_fail_set(fail, BRIG_EIO, "%s: cannot listen: another process listens there", url);
@@ -142,12 +159,12 @@ int brig_socket_listen(nng_socket s, const char *url, char real_url[BRIG_URL_MAX
     int port = 0;
     int r = brig_url_parse(&u, url, fail);
     if (r == 0)
-        r = check_path(&u, url, fail);
+        r = brig_socket_check_path(&u, url, fail);
     if (r < 0)
         return r;
-    int rv = nng_listener_create(&l, s, brig_url_without_shm(url));
+    int rv = nng_listener_create(&l, s, brig_url_bare(url));
     if (rv != 0)
-        return listen_failed(url, rv, fail);
+        return brig_socket_listen_failed(url, rv, fail);
     if (u.scheme == BRIG_SCHEME_TCP)
         rv = nng_listener_set_bool(l, NNG_OPT_TCP_NODELAY, true);
     else if (u.scheme == BRIG_SCHEME_IPC)
@@ -158,7 +175,7 @@ int brig_socket_listen(nng_socket s, const char *url, char real_url[BRIG_URL_MAX
         rv = nng_listener_get_int(l, NNG_OPT_TCP_BOUND_PORT, &port);
     if (rv != 0) {
         nng_listener_close(l);
-        return listen_failed(url, rv, fail);
+        return brig_socket_listen_failed(url, rv, fail);
     }
     if (u.scheme == BRIG_SCHEME_TCP) {
         snprintf(real_url, BRIG_URL_MAX, "tcp://%s%.200s%s:%d", u.v6 ? "[" : "", u.host, u.v6 ? "]" : "",

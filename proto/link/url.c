@@ -23,14 +23,16 @@ bool brig_url_is_local(const struct brig_url *u)
     return u->scheme == BRIG_SCHEME_IPC || u->scheme == BRIG_SCHEME_ABSTRACT;
 }
 
-const char *brig_url_without_shm(const char *url)
+const char *brig_url_bare(const char *url)
 {
+    if (strncmp(url, BRIG_URL_STREAM, strlen(BRIG_URL_STREAM)) == 0)
+        return url + strlen(BRIG_URL_STREAM);
     return strncmp(url, BRIG_URL_SHM, strlen(BRIG_URL_SHM)) == 0 ? url + strlen(BRIG_URL_SHM) : url;
 }
 
 static int find_scheme(const char *url, const char **rest, struct brig_fail *fail)
 {
-    const char *plain = brig_url_without_shm(url);
+    const char *plain = brig_url_bare(url);
     const char *colon = strstr(plain, "://");
     if (colon == NULL)
         return brig_fail_set(fail, BRIG_EUSAGE,
@@ -116,7 +118,11 @@ int brig_url_parse(struct brig_url *ret, const char *url, struct brig_fail *fail
     if (scheme < 0)
         return scheme;
     u.scheme = (enum brig_scheme)scheme;
-    u.shm = brig_url_without_shm(url) != url;
+    u.shm = brig_url_bare(url) == url + strlen(BRIG_URL_SHM);
+    u.stream = brig_url_bare(url) == url + strlen(BRIG_URL_STREAM);
+    if (u.stream && u.scheme == BRIG_SCHEME_INPROC)
+        return brig_fail_set(fail, BRIG_EUSAGE, "%s: byte streams go to ipc, abstract and tcp addresses",
+                             url);
     if (u.shm && !brig_url_is_local(&u))
         return brig_fail_set(fail, BRIG_EUSAGE, "%s: shared memory is offered at ipc or abstract addresses",
                              url);

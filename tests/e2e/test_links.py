@@ -11,7 +11,7 @@ from kit import fixture
 
 pytestmark = pytest.mark.alone
 
-LINKS = ("nng", "shm")
+LINKS = ("nng", "shm", "stream")
 OPTIONS = ("--raw", "--temp", "0", "-n", "12", "--ignore-eos")
 LONG = ("--raw", "-p", "x", "--temp", "0", "--ignore-eos", "--ctx", "100000")
 # More rows than a slot of the ring has room for: such a frame travels beside it.
@@ -47,7 +47,7 @@ def test_warm_shards_share_memory_when_asked_to(world, link):
 def test_a_chain_of_shards_with_both_links(world):
     want = world.stats(fixture(), *OPTIONS, "-p", "Many hands")["ids"]
     urls = []
-    for i, link in enumerate(("nng", "shm", "nng")):
+    for i, link in enumerate(("nng", "shm", "stream")):
         layers = ["--layers", "%d:%d" % (2 * i, min(2 * i + 2, kit.N_LAYERS))] + (["--head"] if i == 2 else [])
         urls.append(world.shard(fixture(), *layers, "--link", link)[1])
     for link in LINKS:
@@ -87,6 +87,19 @@ def test_processes_that_may_not_look_into_each_other_use_sockets(world):
         shard.kill()  # and what it started dies with it
 
 
+@pytest.mark.parametrize("scheme", ("tcp", "ipc"))
+def test_byte_streams_between_shards_started_by_hand(world, scheme, tmp_path):
+    want = world.stats(fixture(), *OPTIONS, "-p", PROMPTS["long"], "--ctx", "4096")["ids"]
+    urls = []
+    for i in range(3):
+        layers = ["--layers", "%d:%d" % (2 * i, min(2 * i + 2, kit.N_LAYERS))] + (["--head"] if i == 2 else [])
+        control = "tcp://127.0.0.1:0" if scheme == "tcp" else "ipc://%s/%d" % (tmp_path, i)
+        urls.append(world.shard(fixture(), *layers, "--link", "stream", "--ctx", "4096", control=control)[1])
+    for _ in range(2):  # their second run is as good as the first
+        got = world.stats(fixture(), *OPTIONS, "-p", PROMPTS["long"], "--ctx", "4096", "--chain", ",".join(urls), "--link", "stream")
+        assert got["ids"] == want
+
+
 def test_wrong_names(world):
     world.refused("run", fixture(), *OPTIONS, "-p", "x", "--link", "pigeon", code=2, says=["--link", "brigade list links"])
     world.refused("run", fixture(), *OPTIONS, "-p", "x", "--wait", "long", code=2, says=["--wait", "hold"])
@@ -94,3 +107,5 @@ def test_wrong_names(world):
     assert shard.code == 2 and "--link" in shard.err, shard
     shard = world.run(kit.SHARD, fixture(), "--head", "--control", "shm+abstract://x")
     assert shard.code == 2 and "shm+" in shard.err and "control" in shard.err, shard
+    shard = world.run(kit.SHARD, fixture(), "--head", "--control", "stream+tcp://127.0.0.1:0")
+    assert shard.code == 2 and "stream+" in shard.err and "control" in shard.err, shard

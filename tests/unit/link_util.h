@@ -23,6 +23,9 @@ enum {
     UTIL_KINDS,
     UTIL_SHM = UTIL_KINDS,
     UTIL_SHM_IPC,
+    UTIL_STREAM,
+    UTIL_STREAM_IPC,
+    UTIL_STREAM_TCP,
     UTIL_LINKS
 };
 
@@ -30,10 +33,11 @@ enum {
 static inline void util_url(int kind, char out[BRIG_URL_MAX])
 {
     static unsigned count;
-    static const char *const forms[] = {"abstract://brigade-test",     "ipc:///tmp/brigade-test",
-                                        "tcp://127.0.0.1:0",           "inproc://brigade-test",
-                                        "shm+abstract://brigade-test", "shm+ipc:///tmp/brigade-test"};
-    if (kind == UTIL_TCP)
+    static const char *const forms[] = {
+        "abstract://brigade-test",        "ipc:///tmp/brigade-test",        "tcp://127.0.0.1:0",
+        "inproc://brigade-test",          "shm+abstract://brigade-test",    "shm+ipc:///tmp/brigade-test",
+        "stream+abstract://brigade-test", "stream+ipc:///tmp/brigade-test", "stream+tcp://127.0.0.1:0"};
+    if (kind == UTIL_TCP || kind == UTIL_STREAM_TCP)
         snprintf(out, BRIG_URL_MAX, "%s", forms[kind]);
     else
         snprintf(out, BRIG_URL_MAX, "%s-%ld-%u", forms[kind], (long)getpid(), count++);

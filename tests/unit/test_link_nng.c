@@ -11,12 +11,13 @@
 #define LONG 10000u /* ms: nothing in these tests takes so long unless it is broken */
 
 /* A test of what each row of the table promises. */
-#define ON_BOTH(test, nng_kind)                                                                              \
+#define ON_EACH(test, nng_kind)                                                                              \
     static void test(void **state)                                                                           \
     {                                                                                                        \
         (void)state;                                                                                         \
         test##_at(nng_kind);                                                                                 \
         test##_at(UTIL_SHM);                                                                                 \
+        test##_at(UTIL_STREAM);                                                                              \
     }
 
 static const struct brig_link *l;
@@ -166,7 +167,7 @@ static void two_senders_at(int kind)
     l->rx_close(rx);
 }
 
-ON_BOTH(two_senders, UTIL_ABSTRACT)
+ON_EACH(two_senders, UTIL_ABSTRACT)
 
 static void nothing_comes_at(int kind)
 {
@@ -187,7 +188,7 @@ static void nothing_comes_at(int kind)
     l->rx_close(rx);
 }
 
-ON_BOTH(nothing_comes, UTIL_ABSTRACT)
+ON_EACH(nothing_comes, UTIL_ABSTRACT)
 
 /* A peer that takes nothing: the sender is told after its time, and the frame is still its own. */
 static void no_room_at(int kind)
@@ -217,7 +218,7 @@ static void no_room_at(int kind)
     l->rx_close(rx);
 }
 
-ON_BOTH(no_room, UTIL_ABSTRACT)
+ON_EACH(no_room, UTIL_ABSTRACT)
 
 static void too_large_at(int kind)
 {
@@ -247,7 +248,7 @@ static void too_large_at(int kind)
     l->rx_close(rx);
 }
 
-ON_BOTH(too_large, UTIL_TCP)
+ON_EACH(too_large, UTIL_TCP)
 
 /* ---- closing ---- */
 
@@ -323,15 +324,16 @@ static void leaves_nothing(void **state)
 {
     char url[BRIG_URL_MAX], real[BRIG_URL_MAX];
     (void)state;
-    for (int kind = UTIL_ABSTRACT; kind <= UTIL_IPC; kind++) {
-        struct brig_rx *rx = listen_at(kind, url), *second = NULL;
+    static const int kinds[] = {UTIL_ABSTRACT, UTIL_IPC, UTIL_STREAM, UTIL_STREAM_IPC};
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct brig_rx *rx = listen_at(kinds[i], url), *second = NULL;
         assert_int_equal(l->listen(&second, url, MAX, real, &why), -BRIG_EIO); /* taken */
         assert_non_null(strstr(why.text, "another process listens there"));
         l->rx_close(rx);
         listen_again(&rx, url);
         l->rx_close(rx);
-        if (kind == UTIL_IPC)
-            assert_int_equal(access(url + strlen("ipc://"), F_OK), -1);
+        if (strstr(url, "ipc://") != NULL)
+            assert_int_equal(access(strstr(url, "://") + strlen("://"), F_OK), -1);
     }
 }
 
@@ -390,7 +392,7 @@ static void peer_closes_in_mid_send_at(int kind)
     l->tx_close(tx);
 }
 
-ON_BOTH(peer_closes_in_mid_send, UTIL_ABSTRACT)
+ON_EACH(peer_closes_in_mid_send, UTIL_ABSTRACT)
 
 /* ---- addresses ---- */
 
@@ -402,7 +404,7 @@ static void nobody_there(void **state)
     for (int kind = 0; kind < UTIL_LINKS; kind++) {
         util_url(kind, url);
         l = brig_link_for(url, &why);
-        if (kind == UTIL_TCP) {
+        if (kind == UTIL_TCP || kind == UTIL_STREAM_TCP) {
             struct brig_rx *rx = listen_at(kind, url);
             l->rx_close(rx); /* a port that was free just now */
         }
@@ -412,14 +414,30 @@ static void nobody_there(void **state)
         assert_non_null(strstr(why.text, url));
         assert_non_null(strstr(why.text, "nobody listens there"));
     }
-    l = brig_link_at(0);
-    assert_int_equal(l->dial(&tx, "tcp://127.0.0.1:0", MAX, 100, &why), -BRIG_EUSAGE);
-    assert_int_equal(l->dial(&tx, "tcp://0.0.0.0:9", MAX, 100, &why), -BRIG_EUSAGE);
-    int r = l->dial(&tx, "tcp://no-such-host.invalid:9", MAX, 1000, &why);
-    if (r == -BRIG_EIO) /* else this machine's name service is slow to say no */
-        assert_non_null(strstr(why.text, "no such host: no-such-host.invalid"));
-    else
-        assert_int_equal(r, -BRIG_ETIMEOUT);
+}
+
+static int dial_tcp(const struct brig_link *link, const char *host_port, uint32_t timeout_ms)
+{
+    char url[BRIG_URL_MAX];
+    struct brig_tx *tx = NULL;
+    snprintf(url, sizeof url, "%stcp://%s", link->prefix, host_port);
+    return link->dial(&tx, url, MAX, timeout_ms, &why);
+}
+
+static void no_such_place(void **state)
+{
+    static const char *const rows[] = {"nng", "stream"};
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        const struct brig_link *row = brig_link_by_name(rows[i]);
+        assert_int_equal(dial_tcp(row, "127.0.0.1:0", 100), -BRIG_EUSAGE);
+        assert_int_equal(dial_tcp(row, "0.0.0.0:9", 100), -BRIG_EUSAGE);
+        int r = dial_tcp(row, "no-such-host.invalid:9", 1000);
+        if (r == -BRIG_EIO) /* else this machine's name service is slow to say no */
+            assert_non_null(strstr(why.text, "no such host: no-such-host.invalid"));
+        else
+            assert_int_equal(r, -BRIG_ETIMEOUT);
+    }
 }
 
 struct late {
@@ -448,7 +466,7 @@ static void dialled_before_listening(void **state)
         size_t n;
         util_url(kind, late.url);
         l = brig_link_for(late.url, &why);
-        if (kind == UTIL_TCP) {
+        if (kind == UTIL_TCP || kind == UTIL_STREAM_TCP) {
             struct brig_rx *rx = listen_at(kind, late.url);
             l->rx_close(rx);
         }
@@ -471,15 +489,16 @@ static void dialled_before_listening(void **state)
 }
 
 /* Something else listens: said so, after the time that was given. */
-static void not_a_shard(void **state)
+static void not_a_shard_at(int kind)
 {
     char url[BRIG_URL_MAX];
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct brig_tx *tx = NULL;
-    (void)state;
-    util_url(UTIL_ABSTRACT, url);
-    size_t n = strlen(url) - strlen("abstract://");
-    memcpy(a.sun_path + 1, url + strlen("abstract://"), n);
+    util_url(kind, url);
+    l = brig_link_for(url, &why);
+    const char *name = strstr(url, "://") + strlen("://");
+    size_t n = strlen(name);
+    memcpy(a.sun_path + 1, name, n);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(
         bind(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)), 0);
@@ -489,16 +508,18 @@ static void not_a_shard(void **state)
     close(fd);
 }
 
+ON_EACH(not_a_shard, UTIL_ABSTRACT)
+
 /* The socket file of a process that was killed is taken over; a file of another kind is left alone. */
-static void stale_paths(void **state)
+static void stale_paths_at(int kind)
 {
     char url[BRIG_URL_MAX], real[BRIG_URL_MAX];
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct brig_rx *rx = NULL;
     struct stat st;
-    (void)state;
-    util_url(UTIL_IPC, url);
-    const char *path = url + strlen("ipc://");
+    util_url(kind, url);
+    l = brig_link_for(url, &why);
+    const char *path = strstr(url, "://") + strlen("://");
     memcpy(a.sun_path, path, strlen(path));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
@@ -516,11 +537,33 @@ static void stale_paths(void **state)
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, 8);
     unlink(path);
-    assert_int_equal(l->listen(&rx, "ipc:///no/such/folder/x", MAX, real, &why), -BRIG_EIO);
-    assert_int_equal(l->listen(&rx, "tcp://192.0.2.1:0", MAX, real, &why), -BRIG_EIO);
+    snprintf(url, sizeof url, "%sipc:///no/such/folder/x", l->prefix);
+    assert_int_equal(l->listen(&rx, url, MAX, real, &why), -BRIG_EIO);
+}
+
+static void stale_paths(void **state)
+{
+    (void)state;
+    stale_paths_at(UTIL_IPC);
+    stale_paths_at(UTIL_SHM_IPC);
+    stale_paths_at(UTIL_STREAM_IPC);
+}
+
+static void no_such_address_here(void **state)
+{
+    static const char *const urls[] = {"tcp://192.0.2.1:0", "stream+tcp://192.0.2.1:0"};
+    char real[BRIG_URL_MAX];
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct brig_rx *rx = NULL;
+        assert_int_equal(brig_link_for(urls[i], &why)->listen(&rx, urls[i], MAX, real, &why), -BRIG_EIO);
+        assert_non_null(strstr(why.text, urls[i]));
+    }
 }
 
 /* ---- another user's process ---- */
+
+#define OTHER_TIMES 2u
 
 static struct {
     pid_t pid; /* 0: none, for only root can become another user */
@@ -530,13 +573,20 @@ static struct {
 /* Listen as another user where the parent says, and let it come: nothing may arrive. */
 static void be_other(int from, int to)
 {
-    char url[BRIG_URL_MAX] = {0}, real[BRIG_URL_MAX];
-    struct brig_rx *rx = NULL;
-    struct brig_msg *m;
-    if (setuid(65534) != 0 || read(from, url, sizeof url) != sizeof url ||
-        brig_link_at(0)->listen(&rx, url, MAX, real, NULL) != 0 || write(to, "x", 1) != 1)
+    if (setuid(65534) != 0)
         _exit(1);
-    _exit(brig_link_at(0)->recv(rx, &m, 600, NULL) == -BRIG_ETIMEOUT ? 0 : 2);
+    for (unsigned i = 0; i < OTHER_TIMES; i++) {
+        char url[BRIG_URL_MAX] = {0}, real[BRIG_URL_MAX];
+        struct brig_rx *rx = NULL;
+        struct brig_msg *m;
+        if (read(from, url, sizeof url) != sizeof url || (l = brig_link_for(url, NULL)) == NULL ||
+            l->listen(&rx, url, MAX, real, NULL) != 0 || write(to, "x", 1) != 1)
+            _exit(1);
+        if (l->recv(rx, &m, 600, NULL) != -BRIG_ETIMEOUT)
+            _exit(2);
+        l->rx_close(rx);
+    }
+    _exit(0);
 }
 
 /* Before anything else: NNG's threads do not go with a fork. */
@@ -572,11 +622,15 @@ static void other_users(void **state)
         print_message("skipped: only root can become another user\n");
         skip();
     }
-    util_url(UTIL_ABSTRACT, url);
-    assert_int_equal(write(other.to, url, sizeof url), sizeof url);
-    assert_int_equal(read(other.from, &c, 1), 1);
-    assert_int_equal(l->dial(&tx, url, MAX, 300, &why), -BRIG_ETIMEOUT);
-    assert_non_null(strstr(why.text, "another user"));
+    static const int kinds[OTHER_TIMES] = {UTIL_ABSTRACT, UTIL_STREAM};
+    for (unsigned i = 0; i < OTHER_TIMES; i++) {
+        util_url(kinds[i], url);
+        l = brig_link_for(url, &why);
+        assert_int_equal(write(other.to, url, sizeof url), sizeof url);
+        assert_int_equal(read(other.from, &c, 1), 1);
+        assert_int_equal(l->dial(&tx, url, MAX, 300, &why), -BRIG_ETIMEOUT);
+        assert_non_null(strstr(why.text, "another user"));
+    }
     assert_int_equal(waitpid(other.pid, &status, 0), other.pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
@@ -606,9 +660,11 @@ int main(void)
         cmocka_unit_test(peer_closes),
         cmocka_unit_test(peer_closes_in_mid_send),
         cmocka_unit_test(nobody_there),
+        cmocka_unit_test(no_such_place),
         cmocka_unit_test(dialled_before_listening),
         cmocka_unit_test(not_a_shard),
         cmocka_unit_test(stale_paths),
+        cmocka_unit_test(no_such_address_here),
         cmocka_unit_test(other_users),
     };
     return cmocka_run_group_tests(tests, start_other, end);

@@ -137,6 +137,37 @@ static void shared_memory(void **state)
     }
 }
 
+/* Byte streams go wherever sockets go, beyond this machine under the same rule. */
+static void byte_streams(void **state)
+{
+    char url[BRIG_URL_MAX] = "abstract://x";
+    const struct brig_link *stream = brig_link_by_name("stream");
+    (void)state;
+    assert_non_null(stream);
+    brig_link_adopt(stream, url);
+    assert_string_equal(url, "stream+abstract://x");
+    brig_link_adopt(stream, url); /* it is one already */
+    assert_string_equal(url, "stream+abstract://x");
+    snprintf(url, sizeof url, "tcp://[::1]:5");
+    brig_link_adopt(stream, url);
+    assert_string_equal(url, "stream+tcp://[::1]:5");
+    assert_ptr_equal(brig_link_for(url, &why), stream);
+    assert_int_equal(brig_link_check_url(url, false, &why), 0);
+    assert_int_equal(brig_link_check_url("stream+tcp://10.0.0.1:5", false, &why), -BRIG_EUSAGE);
+    assert_non_null(strstr(why.text, "--insecure"));
+    assert_int_equal(brig_link_check_url("stream+tcp://10.0.0.1:5", true, &why), 0);
+    const char *bad[] = {"stream+inproc://x",
+                         "stream+shm+abstract://x",
+                         "shm+stream+abstract://x",
+                         "stream+stream+abstract://x",
+                         "stream+",
+                         "stream+tcp://a:"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_null(brig_link_for(bad[i], &why));
+        assert_non_null(strstr(why.text, bad[i]));
+    }
+}
+
 /* Every row of the table has what its contract says. */
 static void table(void **state)
 {
@@ -155,9 +186,10 @@ static void table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_ones), cmocka_unit_test(beyond_this_machine),
-        cmocka_unit_test(bad_ones),  cmocka_unit_test(data_addresses),
-        cmocka_unit_test(table),     cmocka_unit_test(shared_memory),
+        cmocka_unit_test(good_ones),    cmocka_unit_test(beyond_this_machine),
+        cmocka_unit_test(bad_ones),     cmocka_unit_test(data_addresses),
+        cmocka_unit_test(table),        cmocka_unit_test(shared_memory),
+        cmocka_unit_test(byte_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
