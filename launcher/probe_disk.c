@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -378,12 +377,8 @@ static void conclude(struct brig_probe *p)
 
 static int allocate(struct bench *b, struct brig_fail *fail)
 {
-    void *buf =
-        mmap(NULL, 2 * MAX_FLIGHT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (buf == MAP_FAILED)
-        return brig_fail_errno(fail, BRIG_ENOMEM, "memory for reading the disk");
-    b->buf = buf;
-    return 0;
+    b->buf = brig_alloc(2 * MAX_FLIGHT, 1); /* on huge pages, as the buffers of weights that are read are */
+    return b->buf != NULL ? 0 : brig_fail_set(fail, BRIG_ENOMEM, "no memory for reading the disk");
 }
 
 /* Whether the first reader of the table works here; its absence is a note, not a failure. */
@@ -450,8 +445,7 @@ int brig_probe_disk(struct brig_probe *p, const struct brig_disk_file *file,
         r = measure(b, fail);
     if (b->stuck)
         return r;
-    if (b->buf != NULL)
-        munmap(b->buf, 2 * MAX_FLIGHT);
+    brig_free(b->buf);
     brig_disk_file_close(&b->direct);
     brig_free(b);
     return r;
