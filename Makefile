@@ -118,6 +118,8 @@ $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/li
 $(B)/bench/%: $(B)/obj/tests/bench/%.o $(B)/libshard.a $(B)/libproto.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS_PROTO)
+$(B)/seeds_frame: $(B)/obj/tests/fuzz/seeds_frame.o $(B)/libproto.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_PROTO)
 # Without libshard: clang-14 does not know all names of instruction sets in its kernels.
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/libdriver.a $(B)/liblauncher.a $(B)/libproto.a
 	@mkdir -p $(@D)
@@ -183,8 +185,7 @@ unit: fixtures $(PROGRAMS) $(UNIT_TESTS) ## unit tests (VARIANT=san: under the s
 # PYTEST_ARGS chooses tests: make e2e PYTEST_ARGS='-k stats'.
 .PHONY: e2e
 e2e: fixtures $(PROGRAMS) $(COUNTED) ## tests of the real programs (VARIANT=san: a part of them)
-	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) -m pytest -q -p no:cacheprovider \
-		tests/e2e $(PYTEST_ARGS)
+	@BRIGADE_VARIANT=$(VARIANT) BRIGADE_MODELS='$(BRIGADE_MODELS)' $(PYTHON) tests/e2e/run.py $(PYTEST_ARGS)
 
 .PHONY: parity
 parity: $(PROGRAMS) ## every family, format and stored type against its reference (a part of e2e)
@@ -207,7 +208,7 @@ san: ## unit tests and a part of the e2e tests under AddressSanitizer and UBSan
 	@$(STEP) VARIANT=san e2e
 
 # The kernels, the stored types and our own functions in one static program, without the libraries of the engine.
-HASHES_C := tests/arm/hashes.c proto/base/err.c proto/base/mem.c proto/base/real.c proto/model/iq_grids.c proto/model/kv_type.c \
+HASHES_C := tests/arm/hashes.c proto/base/err.c proto/base/mem.c proto/base/proc.c proto/base/real.c proto/model/iq_grids.c proto/model/kv_type.c \
 	proto/model/packed.c proto/model/r16.c $(wildcard proto/model/type*.c) \
 	$(filter-out %/cpus.c %/team.c %/turns.c,$(filter shard/kernels/%,$(SHARD_C)))
 $(B)/hashes: $(call objs,$(HASHES_C)) $(VEC_O)
@@ -226,6 +227,11 @@ fuzz-build: $(FUZZERS)
 fuzz: ## each fuzz target for FUZZ_SECONDS seconds (20)
 	@$(STEP) -s -j$(JOBS) VARIANT=fuzz fuzz-build
 	@sh tests/fuzz/run.sh $(FUZZ_SECONDS) $(patsubst tests/fuzz/%.c,build/fuzz/fuzz/%,$(FUZZ_C))
+
+.PHONY: fuzz-seeds
+fuzz-seeds: $(B)/seeds_frame ## the seeds of fuzz_frame anew, after a change of the protocol
+	@rm -f tests/fuzz/corpus_frame/*
+	@$< tests/fuzz/corpus_frame
 
 # BENCH_ARGS: models and options of tests/bench/run.py, such as --llama-bench PATH MODEL.gguf.
 BENCH_ARGS ?= $(MODEL)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "proto/base/buf.h"
+#include "proto/base/proc.h"
 
 /* A machine with many mounts has some hundred KiB of mountinfo; more is no mountinfo. */
 #define MOUNTINFO_MAX ((size_t)8 << 20)
@@ -27,39 +28,6 @@ static int read_proc(const char *root, const char *path, struct brig_buf *out, s
     bool bad = ferror(f) != 0;
     fclose(f);
     return r < 0 || bad || out->len == 0 ? brig_fail_set(fail, BRIG_EIO, "%s: cannot be read", path) : 0;
-}
-
-/* Is `word` one of the words of a comma-separated list of n bytes? */
-static bool in_list(const char *list, size_t n, const char *word)
-{
-    size_t len = strlen(word);
-    for (size_t at = 0; at <= n;) {
-        const char *comma = memchr(list + at, ',', n - at);
-        size_t end = comma != NULL ? (size_t)(comma - list) : n;
-        if (end - at == len && memcmp(list + at, word, len) == 0)
-            return true;
-        at = end + 1;
-    }
-    return false;
-}
-
-/* The path in the line "number:controllers:path" of the memory hierarchy. */
-static bool group_path(char *text, unsigned version, char **ret)
-{
-    char *save = NULL;
-    for (char *line = strtok_r(text, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
-        char *list = strchr(line, ':');
-        char *path = list != NULL ? strchr(list + 1, ':') : NULL;
-        if (path == NULL)
-            continue;
-        list++;
-        size_t n = (size_t)(path - list);
-        if (version == 2 ? n == 0 && strncmp(line, "0:", 2) == 0 : in_list(list, n, "memory")) {
-            *ret = path + 1;
-            return **ret == '/';
-        }
-    }
-    return false;
 }
 
 /* mountinfo writes blanks, tabs, newlines and backslashes as \ooo. */
@@ -99,7 +67,8 @@ static bool mount_line(char *line, unsigned version, char **part, char **point)
         return false;
     if (version == 2)
         return strcmp(type, "cgroup2") == 0;
-    return strcmp(type, "cgroup") == 0 && options != NULL && in_list(options, strlen(options), "memory");
+    return strcmp(type, "cgroup") == 0 && options != NULL &&
+           brig_proc_listed(options, strlen(options), "memory");
 }
 
 /* The folder of the group `path`, in a mount that shows the hierarchy from `part` on. */
@@ -145,9 +114,10 @@ int brig_cgroup_find(const char *root, unsigned version, struct brig_cgroup *ret
 {
     struct brig_buf text = {0};
     struct brig_cgroup g;
-    char *path = NULL;
+    char path[PATH_MAX];
     int r = read_proc(root, "/proc/self/cgroup", &text, fail);
-    if (r == 0 && !group_path(text.data, version, &path))
+    if (r == 0 &&
+        (!brig_proc_group(text.data, version == 2 ? "" : "memory", path, sizeof path) || path[0] != '/'))
         r = brig_fail_set(fail, BRIG_EUNSUPPORTED, "the kernel has no memory groups of this version");
     if (r == 0)
         r = find_mount(root, version, path, &g, fail);

@@ -54,8 +54,8 @@ bool brig_cgroup_confines(const char *dir);
 /* Groups of ours are called "brigade-PID-START", after the process (START: its start time in clock ticks), so
  * that those of dead runs are known. */
 #define BRIG_CGROUP_NAME 64
-bool brig_process_start(const char *root, pid_t pid, uint64_t *ret); /* false: there is no such process */
 bool brig_cgroup_own_name(const char *root, char out[BRIG_CGROUP_NAME]);
+/* Our own below parent, after those of dead runs there were removed. */
 int brig_cgroup_make(const char *root, const char *parent, char dir[PATH_MAX], struct brig_fail *fail);
 /* Remove the groups of dead runs below parent; how many. One that still holds a process stays. */
 unsigned brig_cgroup_sweep(const char *root, const char *parent);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "proto/base/parse.h"
+#include "proto/base/proc.h"
 
 #define PREFIX "brigade-"
 
@@ -30,35 +31,12 @@ const struct brig_cgroup_files brig_cgroup_files_2 = {
     .events_key = "oom_kill",
 };
 
-static int open_in(const char *dir, const char *file, int flags)
-{
-    char path[PATH_MAX + 64];
-    int n = snprintf(path, sizeof path, "%s/%s", dir, file);
-    if (n < 0 || (size_t)n >= sizeof path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    return open(path, flags | O_CLOEXEC);
-}
-
 bool brig_cgroup_read(const char *dir, const char *file, char *out, size_t cap)
 {
-    int fd = open_in(dir, file, O_RDONLY);
-    size_t len = 0;
-    ssize_t r = fd < 0 ? -1 : 1;
-    while (r > 0 && len < cap - 1) {
-        r = read(fd, out + len, cap - 1 - len);
-        if (r > 0)
-            len += (size_t)r;
-        else if (r < 0 && errno == EINTR)
-            r = 1;
-    }
-    if (fd >= 0)
-        close(fd);
-    while (len > 0 && out[len - 1] == '\n')
-        len--;
-    out[len] = '\0';
-    return r >= 0;
+    ssize_t n = brig_proc_read(out, cap, "%s/%s", dir, file);
+    for (ssize_t end = n; end > 0 && out[end - 1] == '\n';)
+        out[--end] = '\0';
+    return n >= 0;
 }
 
 static bool number(const char *text, uint64_t *ret)
@@ -98,9 +76,20 @@ bool brig_cgroup_word(const char *dir, const char *file, const char *word)
     return false;
 }
 
+static int open_to_write(const char *dir, const char *file)
+{
+    char path[PATH_MAX + 64];
+    int n = snprintf(path, sizeof path, "%s/%s", dir, file);
+    if (n < 0 || (size_t)n >= sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+}
+
 int brig_cgroup_write(const char *dir, const char *file, const char *text, struct brig_fail *fail)
 {
-    int fd = open_in(dir, file, O_WRONLY | O_TRUNC);
+    int fd = open_to_write(dir, file);
     ssize_t want = (ssize_t)strlen(text), got = -1;
     if (fd >= 0) {
         do {
@@ -131,26 +120,10 @@ int brig_cgroup_join(const char *dir, struct brig_fail *fail)
 
 /* ---- groups of ours ---- */
 
-/* The 22nd field of /proc/PID/stat; the second is a name in parentheses that may hold anything. */
-bool brig_process_start(const char *root, pid_t pid, uint64_t *ret)
-{
-    char dir[PATH_MAX], text[2048], *save = NULL;
-    int n = snprintf(dir, sizeof dir, "%s/proc/%ld", root, (long)pid);
-    if (n < 0 || (size_t)n >= sizeof dir || !brig_cgroup_read(dir, "stat", text, sizeof text))
-        return false;
-    char *rest = strrchr(text, ')');
-    if (rest == NULL)
-        return false;
-    char *word = strtok_r(rest + 1, " ", &save);
-    for (unsigned field = 3; word != NULL && field < 22; field++)
-        word = strtok_r(NULL, " ", &save);
-    return word != NULL && brig_parse_u64(word, ret);
-}
-
 bool brig_cgroup_own_name(const char *root, char out[BRIG_CGROUP_NAME])
 {
     uint64_t start;
-    if (!brig_process_start(root, getpid(), &start))
+    if (!brig_proc_start_ticks(root, getpid(), &start))
         return false;
     snprintf(out, BRIG_CGROUP_NAME, PREFIX "%ld-%" PRIu64, (long)getpid(), start);
     return true;
@@ -159,6 +132,7 @@ bool brig_cgroup_own_name(const char *root, char out[BRIG_CGROUP_NAME])
 int brig_cgroup_make(const char *root, const char *parent, char dir[PATH_MAX], struct brig_fail *fail)
 {
     char name[BRIG_CGROUP_NAME];
+    brig_cgroup_sweep(root, parent);
     if (!brig_cgroup_own_name(root, name))
         return brig_fail_set(fail, BRIG_EIO, "/proc/self/stat: no start time");
     int n = snprintf(dir, PATH_MAX, "%s/%s", parent, name);
@@ -183,7 +157,7 @@ static bool is_stale(const char *root, const char *name)
     if (first == NULL || second == NULL || !brig_parse_u64(first, &pid) || !brig_parse_u64(second, &start) ||
         pid == 0 || pid > INT_MAX)
         return false;
-    return !brig_process_start(root, (pid_t)pid, &now) || now != start;
+    return !brig_proc_start_ticks(root, (pid_t)pid, &now) || now != start;
 }
 
 unsigned brig_cgroup_sweep(const char *root, const char *parent)

@@ -15,6 +15,7 @@
 #include "launcher/ram.h"
 #include "proto/base/mem.h"
 #include "proto/base/parse.h"
+#include "proto/base/proc.h"
 
 extern char **environ;
 
@@ -47,14 +48,14 @@ static bool read_marker(struct marker *m)
     snprintf(m->home, sizeof m->home, "%s", home == NULL ? "" : home);
     return m->ops != NULL && brig_parse_u64(words[1], &pid) && brig_parse_u64(words[2], &start) &&
            brig_parse_u64(words[3], &m->bytes) && pid == (uint64_t)getpid() &&
-           brig_process_start("", getpid(), &own) && own == start;
+           brig_proc_start_ticks("", getpid(), &own) && own == start;
 }
 
 static bool write_marker(const struct brig_enclosure *e)
 {
     char text[PATH_MAX + 128];
     uint64_t start;
-    if (!brig_process_start("", getpid(), &start))
+    if (!brig_proc_start_ticks("", getpid(), &start))
         return false;
     snprintf(text, sizeof text, "%s %ld %" PRIu64 " %" PRIu64 " %s", e->way->name, (long)getpid(), start,
              e->bytes, e->home);

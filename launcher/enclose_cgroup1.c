@@ -27,16 +27,8 @@ static int enter(const char *root, struct brig_enclosure *e, struct brig_fail *w
     int r = brig_cgroup_find(root, 1, &own, why);
     if (r < 0)
         return r;
-    brig_cgroup_sweep(root, own.dir);
-    r = brig_cgroup_make(root, own.dir, e->dir, why);
-    if (r < 0)
-        return r;
-    r = set_limits(e->dir, e->bytes, why);
+    r = brig_way_join(root, own.dir, e, set_limits, why);
     if (r == 0)
-        r = brig_cgroup_join(e->dir, why);
-    if (r < 0)
-        rmdir(e->dir);
-    else
         memcpy(e->home, own.dir, sizeof e->home);
     return r;
 }

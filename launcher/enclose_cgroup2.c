@@ -37,24 +37,9 @@ static int set_limits(const char *dir, uint64_t bytes, struct brig_fail *why)
     return r;
 }
 
-static int below(const char *root, const char *parent, struct brig_enclosure *e, struct brig_fail *why)
-{
-    brig_cgroup_sweep(root, parent);
-    int r = brig_cgroup_make(root, parent, e->dir, why);
-    if (r < 0)
-        return r;
-    r = set_limits(e->dir, e->bytes, why);
-    if (r == 0)
-        r = brig_cgroup_join(e->dir, why);
-    if (r < 0)
-        rmdir(e->dir);
-    return r;
-}
-
 /* Join first: a group with a process in it cannot let its children have limits. */
 static int step_down(const char *root, const char *own, struct brig_enclosure *e, struct brig_fail *why)
 {
-    brig_cgroup_sweep(root, own);
     int r = brig_cgroup_make(root, own, e->dir, why);
     if (r < 0)
         return r;
@@ -87,7 +72,7 @@ static int beside(const char *root, const struct brig_cgroup *own, struct brig_e
         return brig_fail_set(why, BRIG_EUNSUPPORTED,
                              "%.200s holds other processes and has a limit that is not to be escaped",
                              own->dir);
-    return below(root, up.dir, e, why);
+    return brig_way_join(root, up.dir, e, set_limits, why);
 }
 
 static int enter(const char *root, struct brig_enclosure *e, struct brig_fail *why)
@@ -99,7 +84,7 @@ static int enter(const char *root, struct brig_enclosure *e, struct brig_fail *w
     if (!brig_cgroup_word(own.dir, "cgroup.controllers", "memory"))
         return brig_fail_set(why, BRIG_EUNSUPPORTED, "%.200s has no control over memory", own.dir);
     if (brig_cgroup_word(own.dir, CHILDREN, "memory"))
-        r = below(root, own.dir, e, why);
+        r = brig_way_join(root, own.dir, e, set_limits, why);
     else if (alone_in(own.dir))
         r = step_down(root, own.dir, e, why);
     else

@@ -1,8 +1,9 @@
-/* The table of ways to enclose, and the choice of one. */
+/* The table of ways to enclose, the choice of one, and what those that make a group share. */
 #include "launcher/enclose_way.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BRIG_WAY(object) extern const struct brig_way_ops object;
 #include "launcher/enclose.def"
@@ -32,6 +33,20 @@ static void add_reason(struct brig_enclosure *e, const char *name, const struct 
 {
     size_t at = strlen(e->note);
     snprintf(e->note + at, sizeof e->note - at, "%s%s: %.130s", at == 0 ? "" : "; ", name, why->text);
+}
+
+int brig_way_join(const char *root, const char *parent, struct brig_enclosure *e, brig_way_limit_fn limit,
+                  struct brig_fail *why)
+{
+    int r = brig_cgroup_make(root, parent, e->dir, why);
+    if (r < 0)
+        return r;
+    r = limit(e->dir, e->bytes, why);
+    if (r == 0)
+        r = brig_cgroup_join(e->dir, why);
+    if (r < 0)
+        rmdir(e->dir);
+    return r;
 }
 
 const struct brig_way_ops *brig_way_choose(const char *root, struct brig_enclosure *e)

@@ -25,6 +25,12 @@ struct brig_way_ops {
     void (*prefix)(const struct brig_enclosure *e, char text[BRIG_WAY_TEXT], char *words[BRIG_WAY_PREFIX]);
 };
 
+/* Make a group below parent, after those of dead runs there were removed; limit it and join it: e->dir is
+ * set. What half succeeded is undone. `limit` holds a group to so many bytes, as its version does. */
+typedef int (*brig_way_limit_fn)(const char *dir, uint64_t bytes, struct brig_fail *why);
+int brig_way_join(const char *root, const char *parent, struct brig_enclosure *e, brig_way_limit_fn limit,
+                  struct brig_fail *why);
+
 /* Try all ways in their order: the first that works, which has then been entered. The last row always works;
  * e->note says why the others did not. */
 const struct brig_way_ops *brig_way_choose(const char *root, struct brig_enclosure *e);

@@ -16,6 +16,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/base/mem.h"
+#include "proto/base/proc.h"
 #include "proto/base/size.h"
 #include "proto/disk/pages.h"
 #include "proto/disk/reader.h"
@@ -64,15 +65,11 @@ struct bench {
 static uint64_t disk_bytes(void)
 {
     char text[512];
-    int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return UINT64_MAX;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *at = strstr(text, "\nread_bytes: ");
     uint64_t bytes;
-    return at != NULL && sscanf(at, "\nread_bytes: %" SCNu64, &bytes) == 1 ? bytes : UINT64_MAX;
+    return brig_proc_read(text, sizeof text, "/proc/self/io") > 0 &&
+                   brig_proc_number(text, "read_bytes:", &bytes)
+               ? bytes
+               : UINT64_MAX;
 }
 
 /* CPU time of this process, the kernel's part included. */

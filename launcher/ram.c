@@ -1,15 +1,12 @@
 /* Sizes as people write them, and what is free. */
 #include "launcher/ram.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "proto/base/parse.h"
+#include "proto/base/proc.h"
 #include "proto/model/model.h"
 
 #define PAGE     ((uint64_t)4096)
@@ -93,51 +90,11 @@ const char *brig_ram_text(uint64_t bytes, char out[BRIG_RAM_TEXT])
 
 /* ---- what is free ---- */
 
-/* A small text file below root; false when there is none. */
-static bool read_text(const char *root, const char *path, char out[TEXT_MAX])
-{
-    char whole[PATH_MAX];
-    int n = snprintf(whole, sizeof whole, "%s%s", root, path);
-    int fd = n > 0 && (size_t)n < sizeof whole ? open(whole, O_RDONLY | O_CLOEXEC) : -1;
-    size_t len = 0;
-    if (fd < 0)
-        return false;
-    while (len < TEXT_MAX - 1) {
-        ssize_t r = read(fd, out + len, TEXT_MAX - 1 - len);
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r <= 0)
-            break;
-        len += (size_t)r;
-    }
-    close(fd);
-    out[len] = '\0';
-    return true;
-}
-
-/* The number after `key` at the beginning of a line; false when there is none. */
-static bool number_after(const char *text, const char *key, uint64_t *ret)
-{
-    size_t n = strlen(key);
-    for (const char *line = text; line != NULL && *line != '\0';) {
-        if (strncmp(line, key, n) == 0) {
-            errno = 0;
-            unsigned long long v = strtoull(line + n, NULL, 10);
-            *ret = v;
-            return errno == 0;
-        }
-        line = strchr(line, '\n');
-        line = line != NULL ? line + 1 : NULL;
-    }
-    return false;
-}
-
 static bool number_in(const char *root, const char *folder, const char *file, uint64_t *ret)
 {
-    char path[PATH_MAX], text[TEXT_MAX];
-    int n = snprintf(path, sizeof path, "%s/%s", folder, file);
-    return n > 0 && (size_t)n < sizeof path && read_text(root, path, text) && text[0] >= '0' &&
-           text[0] <= '9' && number_after(text, "", ret);
+    char text[64];
+    return brig_proc_read(text, sizeof text, "%s%s/%s", root, folder, file) > 0 &&
+           brig_proc_number(text, "", ret);
 }
 
 struct version {
@@ -147,13 +104,12 @@ struct version {
 /* What is left in one cgroup; UINT64_MAX without a limit. */
 static uint64_t left_in(const char *root, const char *folder, const struct version *v)
 {
-    char path[PATH_MAX], text[TEXT_MAX];
+    char text[TEXT_MAX];
     uint64_t limit, usage, cache = 0;
     if (!number_in(root, folder, v->limit, &limit) || !number_in(root, folder, v->usage, &usage))
         return UINT64_MAX;
-    int n = snprintf(path, sizeof path, "%s/memory.stat", folder);
-    if (n > 0 && (size_t)n < sizeof path && read_text(root, path, text))
-        number_after(text, v->cache, &cache);
+    if (brig_proc_read(text, sizeof text, "%s%s/memory.stat", root, folder) > 0)
+        brig_proc_number(text, v->cache, &cache);
     uint64_t busy = usage > cache ? usage - cache : 0;
     return limit > busy ? limit - busy : 0;
 }
@@ -177,26 +133,6 @@ static uint64_t left_above(const char *root, const struct version *v, const char
     }
 }
 
-/* The rest of the line of /proc/self/cgroup that begins "<any number>:<controller>:". */
-static bool group_of(const char *text, const char *controller, char out[PATH_MAX])
-{
-    size_t n = strlen(controller);
-    for (const char *line = text; line != NULL && *line != '\0';) {
-        const char *colon = strchr(line, ':');
-        const char *end = strchrnul(line, '\n');
-        if (colon != NULL && colon < end && strncmp(colon + 1, controller, n) == 0 && colon[1 + n] == ':') {
-            size_t len = (size_t)(end - (colon + n + 2));
-            if (len >= PATH_MAX)
-                return false;
-            memcpy(out, colon + n + 2, len);
-            out[len] = '\0';
-            return true;
-        }
-        line = *end == '\0' ? NULL : end + 1;
-    }
-    return false;
-}
-
 uint64_t brig_ram_free(const char *root)
 {
     static const struct version v1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
@@ -204,15 +140,17 @@ uint64_t brig_ram_free(const char *root)
     static const struct version v2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "};
     char text[TEXT_MAX], group[PATH_MAX];
     uint64_t machine = 0, left;
-    if (read_text(root, "/proc/meminfo", text) && number_after(text, "MemAvailable:", &machine))
+    if (brig_proc_read(text, sizeof text, "%s/proc/meminfo", root) > 0 &&
+        brig_proc_number(text, "MemAvailable:", &machine))
         machine *= 1024;
-    if (!read_text(root, "/proc/self/cgroup", text))
+    if (brig_proc_read(text, sizeof text, "%s/proc/self/cgroup", root) <= 0)
         return machine;
     /* Inside a container the path may be one of the outside: the mount's own root is then this group, and is
      * looked at in any case. */
-    if (group_of(text, "memory", group) && (left = left_above(root, &v1, group)) < machine)
+    if (brig_proc_group(text, "memory", group, sizeof group) &&
+        (left = left_above(root, &v1, group)) < machine)
         machine = left;
-    if (group_of(text, "", group) && (left = left_above(root, &v2, group)) < machine)
+    if (brig_proc_group(text, "", group, sizeof group) && (left = left_above(root, &v2, group)) < machine)
         machine = left;
     return machine;
 }

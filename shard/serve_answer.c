@@ -55,6 +55,10 @@ static int make_message(struct reply *a, struct brig_msg **ret, struct brig_fail
 static int send_part(struct reply *a, struct brig_msg *m, struct brig_fail *fail)
 {
     struct brig_stage_timing t;
+    if (brig_weights_check(a->s->hold->weights, a->why) < 0) {
+        brig_msg_free(m);
+        return 1;
+    }
     brig_serve_timing(a->s, a->arrived_ns, a->pss_bytes, &t);
     return brig_serve_send(a->s, &a->s->run->answer, m, &t, fail);
 }
@@ -140,7 +144,7 @@ static int send_rows(struct reply *a, struct brig_fail *fail)
             return 1;
         }
         r = send_part(a, m, fail);
-        if (r < 0)
+        if (r != 0)
             return r;
     }
     return 0;

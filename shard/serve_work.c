@@ -162,6 +162,8 @@ static int work(struct brig_serve *s, struct brig_msg *m, uint64_t arrived_ns, s
             brig_msg_free(m);
             return r;
         }
+    } else if (r == 0 && f->n_rows > 0) {
+        r = brig_weights_check(s->hold->weights, &why);
     }
     brig_serve_timing(s, arrived_ns, pss, &timing);
     if (r == 0)

@@ -35,6 +35,8 @@ static int text(void *ctx, const char *bytes, size_t n, struct brig_fail *fail)
     struct sink *s = ctx;
     if (s->job->keep != NULL && brig_buf_add(s->job->keep, bytes, n) < 0)
         return brig_fail_set(fail, BRIG_ENOMEM, "out of memory for the answer");
+    if (n > 0)
+        s->job->open_line = bytes[n - 1] != '\n';
     return brig_output_write(bytes, n, fail);
 }
 

@@ -11,6 +11,7 @@ struct brig_answer_job {
     struct brig_ids prompt;         /* the whole of it */
     uint64_t first_index;           /* as in struct brig_generate */
     struct brig_buf *keep;          /* the text is added here too; or NULL */
+    bool open_line;                 /* out: text was written, and no newline stands at its end */
 };
 
 /* Check the sampling flags, choose a seed when none was given. */

@@ -10,6 +10,7 @@
 #include "driver/front/progress.h"
 #include "driver/front/verb.h"
 #include "driver/study/study.h"
+#include "proto/base/proc.h"
 
 #define MAX_WORDS (2 * BRIG_SETTINGS_MAX_GIVEN)
 
@@ -66,10 +67,8 @@ static void fill_words(struct words *w, const struct brig_settings *s)
 /* How this program was called, for the page. */
 static void command_line(char *out, size_t n)
 {
-    FILE *f = fopen("/proc/self/cmdline", "re");
-    size_t len = f == NULL ? 0 : fread(out, 1, n - 1, f);
-    if (f != NULL)
-        fclose(f);
+    ssize_t got = brig_proc_read(out, n, "/proc/self/cmdline");
+    size_t len = got > 0 ? (size_t)got : 0;
     while (len > 0 && out[len - 1] == '\0')
         len--;
     for (size_t i = 0; i < len; i++)

@@ -88,6 +88,7 @@ struct brig_settings {
     uint64_t bench_limit;                   /* seconds, of one run of a report */
     uint64_t bench_prompt, bench_generate, bench_repeat;
     uint64_t bench_flights; /* 0: chosen */
+    bool bench_random;
     /* plan */
     const char *plan_for; /* NULL: run */
     /* probe */

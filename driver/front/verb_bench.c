@@ -246,6 +246,8 @@ static int start_drafts(struct brig_lineup *l, const struct brig_bench_table *t,
         if (t->rows[i].config.n_streams > 1 && (s->draft != NULL || s->lookup == BRIG_LOOKUP_ON))
             return brig_fail_set(fail, BRIG_EUSAGE, "--streams %s: drafts are measured with one stream",
                                  s->bench_streams);
+    if (s->bench_random && (s->draft != NULL || s->lookup == BRIG_LOOKUP_ON))
+        return brig_fail_set(fail, BRIG_EUSAGE, "--random-tokens: drafts guess what the model says");
     int r = brig_drafts_start(&l->drafts, s, &line, &greedy, false, fail);
     if (r < 0 || !l->drafts.any)
         return r;
@@ -313,6 +315,7 @@ static int run_all(struct brig_lineup *l, struct brig_bench_table *t, struct bri
                                 .n_prompt = (uint32_t)s->bench_prompt,
                                 .n_generate = (uint32_t)s->bench_generate,
                                 .flights = (unsigned)s->bench_flights,
+                                .random_tokens = s->bench_random,
                                 .plan = l->planned ? &l->plan : NULL,
                                 .enclosure = l->planned ? s->enclosure : NULL,
                                 .cancel = brig_interrupt_flag()};

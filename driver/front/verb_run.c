@@ -146,8 +146,10 @@ static int answer(struct brig_lineup *l, struct brig_answer_job *job, struct bri
 {
     struct brig_generated g = {0};
     int r = brig_answer_run(job, &g, fail);
-    if (isatty(STDOUT_FILENO) == 1)
-        brig_output_write("\n", 1, NULL);
+    if (job->open_line) { /* what follows on standard error begins a line of its own, piped too */
+        int ended = brig_output_write("\n", 1, r == 0 ? fail : NULL);
+        r = r == 0 ? ended : r;
+    }
     if (r == 0)
         r = report(l, job, &g, fail);
     if (r == 0 && g.reason == BRIG_STOP_REASON_CANCELLED)
@@ -193,10 +195,10 @@ const struct brig_verb brig_verb_run = {
     .help = "answer one prompt",
     .usage = "MODEL [-p TEXT | -f FILE | < FILE] [OPTION]...",
     .about =
-        "Prints the answer and nothing else on standard output; figures go to standard error. The prompt is\n"
-        "put into the model's chat template when it has one. The last newline of a file or of standard\n"
-        "input is no part of the prompt. Ctrl-C ends the answer, still prints the figures, and exits with\n"
-        "code 130. Exit codes: 0 done, 1 failed, 2 wrong usage.\n"
+        "Prints the answer, ended by a newline, and nothing else on standard output; figures go to\n"
+        "standard error. The prompt is put into the model's chat template when it has one. The last\n"
+        "newline of a file or of standard input is no part of the prompt. Ctrl-C ends the answer, still\n"
+        "prints the figures, and exits with code 130. Exit codes: 0 done, 1 failed, 2 wrong usage.\n"
         "\n"
         "examples:\n"
         "  brigade run MODEL -p 'Why is the sky blue?'\n"

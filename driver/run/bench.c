@@ -54,10 +54,14 @@ static int open_line(const struct brig_bench_opts *o, struct brig_bench_config c
     return brig_line_open(ret, &line, fail);
 }
 
-/* One sequence: a made-up prompt, then the likeliest token again and again. */
+/* One sequence: a made-up prompt, then the likeliest token or another made-up one again and again. */
 struct stream {
-    uint32_t *prompt;       /* [n_prompt + 1] with room for the first token drawn */
-    uint32_t *ids;          /* [n_generate] */
+    uint32_t *prompt; /* [n_prompt + 1] with room for the first token that follows */
+    uint32_t *ids;    /* [n_generate] the likeliest */
+    uint32_t n_prompt;
+    uint32_t made_up; /* where the sequence of made-up tokens is */
+    bool random;
+    uint32_t vocab;
     uint32_t n, end;        /* drawn; how many are wanted now */
     struct brig_spec *spec; /* NULL: no drafts */
 };
@@ -77,12 +81,22 @@ static uint32_t top_one(void *ctx, uint32_t ahead)
     return 1;
 }
 
-static int take_likeliest(void *ctx, const struct brig_row *row, uint32_t *next, bool *goes_on,
-                          struct brig_fail *fail)
+/* Ids that differ from one another and from stream to stream and are the same in every run. */
+static uint32_t make_up(struct stream *t)
+{
+    t->made_up = t->made_up * 1664525u + 1013904223u;
+    return (t->made_up >> 8) % t->vocab;
+}
+
+static int take_token(void *ctx, const struct brig_row *row, uint32_t *next, bool *goes_on,
+                      struct brig_fail *fail)
 {
     struct stream *t = ctx;
     (void)fail;
-    *next = t->ids[t->n++] = row->ids[0];
+    t->ids[t->n++] = row->ids[0];
+    *next = t->random ? make_up(t) : row->ids[0];
+    if (t->n == 1)
+        t->prompt[t->n_prompt] = *next;
     if (t->spec != NULL)
         brig_spec_drawn(t->spec, *next);
     *goes_on = t->n < t->end;
@@ -96,16 +110,6 @@ static int draft(void *ctx, uint32_t *ids, uint32_t n, uint32_t most, uint32_t *
     const struct brig_draft_seq seq = {ids, n, t->n};
     uint32_t left = t->end - t->n - 1; /* one token comes in any case */
     return brig_spec_propose(t->spec, &seq, most < left ? most : left, ids + n, n_draft, fail);
-}
-
-/* Ids that differ from one another and from stream to stream and are the same in every run. */
-static void make_prompt(const struct brig_bench_opts *o, unsigned stream, uint32_t *ids)
-{
-    uint32_t x = 12345 + stream * 7919;
-    for (uint32_t i = 0; i < o->n_prompt; i++) {
-        x = x * 1664525u + 1013904223u;
-        ids[i] = (x >> 8) % o->model->desc.vocab;
-    }
 }
 
 static void close_streams(struct streams *s)
@@ -137,9 +141,14 @@ static int open_streams(struct streams *s, const struct brig_bench_opts *o, stru
                 : brig_fail_set(fail, BRIG_ENOMEM, "out of memory for %u prompts of %u tokens", s->n,
                                 o->n_prompt);
     for (unsigned i = 0; r == 0 && i < s->n; i++) {
-        s->v[i].prompt = s->prompts + i * prompt;
-        s->v[i].ids = ids + (size_t)i * o->n_generate;
-        make_prompt(o, i, s->v[i].prompt);
+        s->v[i] = (struct stream){.prompt = s->prompts + i * prompt,
+                                  .n_prompt = o->n_prompt,
+                                  .ids = ids + (size_t)i * o->n_generate,
+                                  .made_up = 12345 + i * 7919,
+                                  .random = o->random_tokens,
+                                  .vocab = o->model->desc.vocab};
+        for (uint32_t k = 0; k < o->n_prompt; k++)
+            s->v[i].prompt[k] = make_up(&s->v[i]);
     }
     return r < 0 || o->spec == NULL ? r : brig_spec_new(&s->v[0].spec, o->spec, fail);
 }
@@ -151,15 +160,14 @@ static int run_streams(struct streams *s, uint32_t end, struct brig_fail *fail)
     for (unsigned i = 0; r == 0 && i < s->n; i++) {
         struct stream *t = &s->v[i];
         struct brig_seq seq = {.prompt = t->prompt,
-                               .n_prompt = s->o->n_prompt + t->n,
+                               .n_prompt =
+                                   s->o->n_prompt + t->n, /* 1 more then: the slot has kept the prompt */
                                .top = top_one,
                                .draft = t->spec != NULL ? draft : NULL,
-                               .answer = take_likeliest,
+                               .answer = take_token,
                                .ctx = t};
         uint32_t slot;
         size_t kept;
-        if (t->n > 0) /* the first token: the slot has kept the prompt */
-            t->prompt[s->o->n_prompt] = t->ids[0];
         t->end = end;
         r = brig_sched_add(s->sched, &seq, &slot, &kept, fail);
     }

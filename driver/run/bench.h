@@ -26,6 +26,7 @@ struct brig_bench_opts {
     uint32_t batch_rows;                    /* at most BRIG_SESSION_MAX_ROWS; cut to what there is to send */
     const struct brig_plan *plan;           /* NULL: no budget */
     const struct brig_enclosure *enclosure; /* as in struct brig_line_opts */
+    bool random_tokens;                     /* it goes on with made-up ones, not with the likeliest */
     unsigned flights;                       /* frames under way at once; 0: what brig_sched_flights says */
     const struct brig_spec_opts *spec;      /* drafts, for rows of one stream; NULL: none */
     struct brig_line *draft_line;           /* of the draft model, whose memory counts; NULL: none */

@@ -48,9 +48,13 @@ size_t brig_session_rewind(struct brig_session *s, const uint32_t *ids, size_t n
 }
 
 struct pass_plan {
+    /* feed_all fills these in: */
     const uint32_t *ids;
     uint32_t count;
+    size_t first;          /* number of ids[0] among all that are fed */
     struct brig_want want; /* count 0: none */
+    /* the same in all passes of a feed: */
+    bool last_only; /* the last row of all is wanted; else every one */
     uint32_t top;
     bool normed;
     int (*sink)(void *ctx, uint32_t row, const float *logits);
@@ -95,30 +99,36 @@ static int one_pass(struct brig_session *s, const struct pass_plan *p, struct br
     return 0;
 }
 
-static uint32_t batch_at(const struct brig_session *s, size_t done, size_t n)
+/* Feed all ids in batches, each a pass as *p says. */
+static int feed_all(struct brig_session *s, const uint32_t *ids, size_t n, struct pass_plan *p,
+                    brig_session_progress_fn *progress, void *progress_ctx, struct brig_answer *ret,
+                    struct brig_fail *fail)
 {
-    return n - done < s->o.batch_rows ? (uint32_t)(n - done) : s->o.batch_rows;
+    for (p->first = 0; p->first < n; p->first += p->count) {
+        size_t left = n - p->first;
+        p->ids = ids + p->first;
+        p->count = left < s->o.batch_rows ? (uint32_t)left : s->o.batch_rows;
+        p->want = (struct brig_want){.first = 0, .count = p->count};
+        if (p->last_only)
+            p->want = (struct brig_want){.first = p->count - 1, .count = p->count == left};
+        int r = one_pass(s, p, ret, fail);
+        if (r < 0)
+            return r;
+        if (progress != NULL)
+            progress(progress_ctx, p->first + p->count, n);
+    }
+    return 0;
 }
 
 int brig_session_feed(struct brig_session *s, const uint32_t *ids, size_t n, uint32_t top,
                       brig_session_progress_fn *progress, void *progress_ctx, struct brig_answer *ret,
                       struct brig_fail *fail)
 {
-    for (size_t done = 0; done < n;) {
-        uint32_t count = batch_at(s, done, n);
-        bool last = done + count == n;
-        struct pass_plan p = {
-            .ids = ids + done, .count = count, .want = {.first = count - 1, .count = last}, .top = top};
-        int r = one_pass(s, &p, ret, fail);
-        if (r < 0)
-            return r;
-        done += count;
-        if (progress != NULL)
-            progress(progress_ctx, done, n);
-    }
-    if (ret->n_wants != 1)
-        return brig_fail_set(fail, BRIG_EPROTO, "the head answered %u rows where 1 was wanted", ret->n_wants);
-    return 0;
+    struct pass_plan p = {.last_only = true, .top = top};
+    int r = feed_all(s, ids, n, &p, progress, progress_ctx, ret, fail);
+    if (r == 0 && ret->n_wants != 1)
+        r = brig_fail_set(fail, BRIG_EPROTO, "the head answered %u rows where 1 was wanted", ret->n_wants);
+    return r;
 }
 
 int brig_session_logits(struct brig_session *s, const uint32_t *ids, size_t n,
@@ -126,27 +136,14 @@ int brig_session_logits(struct brig_session *s, const uint32_t *ids, size_t n,
                         brig_session_progress_fn *progress, void *progress_ctx, struct brig_fail *fail)
 {
     struct brig_answer unused;
-    for (size_t done = 0; done < n;) {
-        uint32_t count = batch_at(s, done, n);
-        struct pass_plan p = {.ids = ids + done,
-                              .count = count,
-                              .want = {.first = 0, .count = count},
-                              .sink = sink,
-                              .sink_ctx = sink_ctx};
-        int r = one_pass(s, &p, &unused, fail);
-        if (r < 0)
-            return r;
-        done += count;
-        if (progress != NULL)
-            progress(progress_ctx, done, n);
-    }
-    return 0;
+    struct pass_plan p = {.sink = sink, .sink_ctx = sink_ctx};
+    return feed_all(s, ids, n, &p, progress, progress_ctx, &unused, fail);
 }
 
 /* What comes out of a pass, told as a boundary of the line. */
 struct boundaries {
     struct brig_session *s;
-    size_t first; /* of the batch */
+    const struct pass_plan *pass; /* that is on its way */
     brig_session_hidden_fn *sink;
     void *ctx;
 };
@@ -154,14 +151,14 @@ struct boundaries {
 static int after_stage(void *ctx, unsigned stage, const float *h, uint32_t n_rows)
 {
     const struct boundaries *b = ctx;
-    int r = stage == 0 ? b->sink(b->ctx, 0, b->first, b->s->h, n_rows) : 0;
-    return r < 0 ? r : b->sink(b->ctx, stage + 1, b->first, h, n_rows);
+    int r = stage == 0 ? b->sink(b->ctx, 0, b->pass->first, b->s->h, n_rows) : 0;
+    return r < 0 ? r : b->sink(b->ctx, stage + 1, b->pass->first, h, n_rows);
 }
 
 static int after_norm(void *ctx, uint32_t row, const float *h)
 {
     const struct boundaries *b = ctx;
-    return b->sink(b->ctx, b->s->o.model->desc.n_layers + 1, b->first + row, h, 1);
+    return b->sink(b->ctx, b->s->o.model->desc.n_layers + 1, b->pass->first + row, h, 1);
 }
 
 int brig_session_hidden(struct brig_session *s, const uint32_t *ids, size_t n, brig_session_hidden_fn *sink,
@@ -169,25 +166,10 @@ int brig_session_hidden(struct brig_session *s, const uint32_t *ids, size_t n, b
                         struct brig_fail *fail)
 {
     struct brig_answer unused;
-    struct boundaries b = {.s = s, .sink = sink, .ctx = sink_ctx};
-    for (size_t done = 0; done < n;) {
-        uint32_t count = batch_at(s, done, n);
-        struct pass_plan p = {.ids = ids + done,
-                              .count = count,
-                              .want = {.first = 0, .count = count},
-                              .normed = true,
-                              .sink = after_norm,
-                              .stage_sink = after_stage,
-                              .sink_ctx = &b};
-        b.first = done;
-        int r = one_pass(s, &p, &unused, fail);
-        if (r < 0)
-            return r;
-        done += count;
-        if (progress != NULL)
-            progress(progress_ctx, done, n);
-    }
-    return 0;
+    struct pass_plan p = {.normed = true, .sink = after_norm, .stage_sink = after_stage};
+    struct boundaries b = {.s = s, .pass = &p, .sink = sink, .ctx = sink_ctx};
+    p.sink_ctx = &b;
+    return feed_all(s, ids, n, &p, progress, progress_ctx, &unused, fail);
 }
 
 size_t brig_session_length(const struct brig_session *s)

@@ -1,27 +1,14 @@
 /* Time of process start, for "seconds since the program was started" figures. */
 #include "proto/base/clock.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "proto/base/proc.h"
 
 static uint64_t read_start_ns(void)
 {
-    char line[1024];
-    FILE *f = fopen("/proc/self/stat", "re");
-    if (f == NULL)
-        return 0;
-    size_t n = fread(line, 1, sizeof line - 1, f);
-    fclose(f);
-    line[n] = '\0';
-    const char *p = strrchr(line, ')'); /* the name may hold spaces; field 3 follows its bracket */
-    for (int field = 2; p != NULL && field < 22; field++) {
-        p = strchr(p, ' ');
-        if (p != NULL)
-            p++;
-    }
-    unsigned long long ticks;
-    if (p == NULL || sscanf(p, "%llu", &ticks) != 1)
+    uint64_t ticks;
+    if (!brig_proc_start_ticks("", getpid(), &ticks))
         return 0;
     long hz = sysconf(_SC_CLK_TCK);
     struct timespec boot, mono;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "proto/base/mem.h"
+#include "proto/base/proc.h"
 
 enum { PATH_BYTES = 4096, MASK_CPUS_MAX = 1 << 20 };
 
@@ -42,33 +43,21 @@ static unsigned whole_cpus(int64_t quota_us, int64_t period_us)
     return n < MASK_CPUS_MAX ? (unsigned)n : 0;
 }
 
-static bool read_line(const char *dir, const char *name, char *line, int size)
-{
-    char path[PATH_BYTES + 64];
-    int n = snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (n < 0 || (size_t)n >= sizeof path)
-        return false;
-    FILE *f = fopen(path, "re");
-    if (f == NULL)
-        return false;
-    bool ok = fgets(line, size, f) != NULL;
-    fclose(f);
-    return ok;
-}
-
 /* The quota that one cgroup folder sets, 0 for none. */
 static unsigned folder_quota(const char *dir, bool v2)
 {
     char line[128];
     int64_t quota_us = 0, period_us = 0;
     if (v2) {
-        if (!read_line(dir, "cpu.max", line, sizeof line) ||
+        if (brig_proc_read(line, sizeof line, "%s/cpu.max", dir) <= 0 ||
             sscanf(line, "%" SCNd64 " %" SCNd64, &quota_us, &period_us) != 2) /* "max 100000" */
             return 0;
         return whole_cpus(quota_us, period_us);
     }
-    if (!read_line(dir, "cpu.cfs_quota_us", line, sizeof line) || sscanf(line, "%" SCNd64, &quota_us) != 1 ||
-        !read_line(dir, "cpu.cfs_period_us", line, sizeof line) || sscanf(line, "%" SCNd64, &period_us) != 1)
+    if (brig_proc_read(line, sizeof line, "%s/cpu.cfs_quota_us", dir) <= 0 ||
+        sscanf(line, "%" SCNd64, &quota_us) != 1 ||
+        brig_proc_read(line, sizeof line, "%s/cpu.cfs_period_us", dir) <= 0 ||
+        sscanf(line, "%" SCNd64, &period_us) != 1)
         return 0;
     return whole_cpus(quota_us, period_us);
 }
@@ -91,17 +80,6 @@ static unsigned path_quota(const char *root, const char *path, bool v2)
     }
 }
 
-static bool has_word(const char *list, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *p = list; p != NULL; p = strchr(p, ',')) {
-        p += *p == ',';
-        if (strncmp(p, word, n) == 0 && (p[n] == ',' || p[n] == '\0'))
-            return true;
-    }
-    return false;
-}
-
 /* One line "number:controllers:path"; version 2 has no controllers. */
 static unsigned line_quota(char *line, const char *root)
 {
@@ -114,7 +92,7 @@ static unsigned line_quota(char *line, const char *root)
     controllers++;
     if (*controllers == '\0')
         return path_quota(root, path, true);
-    if (!has_word(controllers, "cpu"))
+    if (!brig_proc_listed(controllers, strlen(controllers), "cpu"))
         return 0;
     /* The mount is named after all controllers on it, with "cpu" alone as a link. */
     char mount[PATH_BYTES];

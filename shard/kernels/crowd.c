@@ -1,12 +1,11 @@
 /* The policy of how many threads work, and the kernel's figures that it needs. Used by team.c. */
 #include "shard/kernels/crowd.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/proc.h"
 
 #define STAY_MIN_NS (100 * BRIG_NS_PER_MS)
 #define STAY_MAX_NS (1600 * BRIG_NS_PER_MS)
@@ -50,18 +49,10 @@ unsigned brig_crowd_step(struct brig_crowd *c, uint64_t now_ns, uint64_t window_
 
 bool brig_crowd_waited(int tid, uint64_t *ret_ns)
 {
-    char path[64], text[96];
+    char text[96];
     uint64_t ran_ns, waited_ns;
-    snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", tid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    if (sscanf(text, "%" SCNu64 " %" SCNu64, &ran_ns, &waited_ns) != 2)
+    if (brig_proc_read(text, sizeof text, "/proc/self/task/%d/schedstat", tid) <= 0 ||
+        sscanf(text, "%" SCNu64 " %" SCNu64, &ran_ns, &waited_ns) != 2)
         return false;
     *ret_ns = waited_ns;
     return true;

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include "proto/base/clock.h"
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
 #include "proto/model/experts.h"
@@ -15,11 +16,16 @@
 #define SHORT_DECAY 0.5f
 #define SHORT_WORTH 8.0f
 
-/* Guesses are read when at least this share of the newest ones was right: a wrong one costs the disk as much
- * as a right one saves. */
-#define GUESS_SHARE  0.6
-#define GUESS_FIRST  64u  /* so many are read before anything is known */
+/*
+ * When guesses are read. What is guessed and not here is counted whether it is read or not. A right guess is
+ * read while something is computed, so it saves at most the time that is not spent waiting for the disk; a
+ * wrong one costs a reading, the time that is. So the share of right ones must be larger than the share of
+ * waiting.
+ */
+#define GUESS_SHARE  0.5  /* and this: a guess takes room from something */
+#define GUESS_FIRST  64u  /* none is read before so many are known */
 #define GUESS_NEWEST 512u /* older ones count half */
+#define TIME_NEWEST  4e9  /* nanoseconds, the same */
 
 /* A place in memory for one expert. */
 struct slot {
@@ -34,6 +40,7 @@ struct home {
     bool streamed;
     bool fresh;   /* read and not used since */
     bool guessed; /* for the next turn of its layer, which has not come yet */
+    bool missing; /* when it was guessed */
     float long_worth, short_worth;
 };
 
@@ -50,7 +57,9 @@ struct brig_expert_cache {
     uint32_t n_in_hand;
     bool refused; /* to be locked in memory */
     uint64_t n_used, n_hits, read_bytes;
-    double n_guessed, n_right; /* experts guessed, of them those that their layer then took; the newest */
+    double n_guessed, n_right;    /* experts guessed that were missing, of them those that came; the newest */
+    uint64_t seen_ns, stalled_ns; /* the clock, and waiting in all, when time was counted last */
+    double run_ns, stall_ns; /* from turn to turn of layers, and of it waiting for the disk; the newest */
 };
 
 /* ---- experts in slots ---- */
@@ -184,20 +193,39 @@ static int load(struct brig_expert_cache *c, struct home *h, bool urgent, struct
 
 /* ---- taking ---- */
 
+static void start_clock(struct brig_expert_cache *c)
+{
+    c->seen_ns = brig_clock_ns();
+    c->stalled_ns = brig_feed_stats(c->w->feed).stall_ns;
+}
+
+static void count_time(struct brig_expert_cache *c)
+{
+    uint64_t began = c->seen_ns, stalled = c->stalled_ns;
+    start_clock(c);
+    c->run_ns += (double)(c->seen_ns - began);
+    c->stall_ns += (double)(c->stalled_ns - stalled);
+    if (c->run_ns > TIME_NEWEST) {
+        c->run_ns /= 2;
+        c->stall_ns /= 2;
+    }
+}
+
 /* The turn of a layer begins: what its experts are worth is a turn older. */
 static void turn_to(struct brig_expert_cache *c, uint32_t layer, const uint32_t *experts, uint32_t n)
 {
     if (c->layer == layer - c->first_layer)
         return;
+    count_time(c);
     for (uint32_t i = 0; i < n; i++)
-        c->n_right += home_of(c, layer, experts[i])->guessed;
+        c->n_right += home_of(c, layer, experts[i])->missing;
     c->layer = layer - c->first_layer;
     for (uint32_t e = 0; e < c->n_experts; e++) {
         struct home *h = home_of(c, layer, e);
         h->long_worth *= LONG_DECAY;
         h->short_worth *= SHORT_DECAY;
-        c->n_guessed += h->guessed;
-        h->guessed = false;
+        c->n_guessed += h->missing;
+        h->guessed = h->missing = false;
     }
     if (c->n_guessed > GUESS_NEWEST) {
         c->n_guessed /= 2;
@@ -342,18 +370,26 @@ void brig_expert_cache_begin(struct brig_expert_cache *c)
     for (uint32_t i = 0; i < c->n_slots; i++) /* left behind by a pass that failed */
         c->slots[i].wanted = false;
     c->layer = NONE;
+    start_clock(c); /* what lies between passes is nobody's waiting */
+}
+
+static bool guesses_pay(const struct brig_expert_cache *c)
+{
+    return c->n_guessed >= GUESS_FIRST && c->n_right >= GUESS_SHARE * c->n_guessed &&
+           c->n_right * c->run_ns > c->stall_ns * c->n_guessed;
 }
 
 void brig_expert_cache_guess(struct brig_expert_cache *c, uint32_t layer, const uint32_t *experts, uint32_t n)
 {
     struct brig_fail fail; /* what cannot be read now is read when it is needed, and fails then */
-    bool reads = c->n_guessed < GUESS_FIRST || c->n_right >= GUESS_SHARE * c->n_guessed;
+    bool reads = guesses_pay(c);
     if (layer < c->first_layer || layer - c->first_layer >= c->n_layers)
         return;
     for (uint32_t i = 0; i < n; i++) {
         struct home *h = home_of(c, layer, experts[i]);
         struct slot *s;
         h->guessed = h->streamed; /* also those that are here: they stay */
+        h->missing = h->streamed && h->slot == NONE;
         if (reads && h->streamed && h->slot == NONE && (load(c, h, false, &s, &fail) < 0 || s == NULL))
             reads = false;
     }

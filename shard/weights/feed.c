@@ -3,13 +3,12 @@
 
 #include <limits.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "proto/base/clock.h"
 #include "proto/base/mem.h"
 #include "proto/disk/reader.h"
+#include "shard/weights/files.h"
 
 #define MAX_ALIGN ((uint64_t)64 << 10)
 #define LOOK_MS   250u /* between looks whether anything moves */
@@ -27,17 +26,6 @@ struct brig_feed {
     atomic_uint_fast64_t progress;
 };
 
-void brig_feed_file_name(int fd, unsigned number, char *out, size_t cap)
-{
-    char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, out, cap - 1);
-    if (n > 0)
-        out[n] = '\0';
-    else
-        snprintf(out, cap, "file %u of the model", number);
-}
-
 static int open_files(struct brig_feed *f, const struct brig_slice *slice, const int *fds,
                       struct brig_fail *fail)
 {
@@ -48,7 +36,7 @@ static int open_files(struct brig_feed *f, const struct brig_slice *slice, const
     f->align = 4096;
     for (unsigned i = 0; i < slice->n_files; i++) {
         struct brig_disk_file *file = &f->files[i];
-        brig_feed_file_name(fds[i], i, name, sizeof name);
+        brig_weights_file_name(fds[i], i, name, sizeof name);
         int r = brig_disk_file_reopen(file, fds[i], name, !slice->stream.buffered, fail);
         if (r < 0)
             return r;

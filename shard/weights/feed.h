@@ -36,9 +36,6 @@ void brig_feed_poll(struct brig_feed *f);
  * disk stands still: the error names what is awaited, which is READING still. */
 int brig_feed_wait(struct brig_feed *f, const struct brig_fetch *fetch, struct brig_fail *fail);
 
-/* The path of a file of the slice that is open, for messages; its number where the system does not say. */
-void brig_feed_file_name(int fd, unsigned number, char *out, size_t cap);
-
 struct brig_feed_stats {
     uint64_t read_bytes, stall_ns;
 };

@@ -6,6 +6,7 @@
 
 #include "proto/base/mem.h"
 #include "proto/base/size.h"
+#include "shard/weights/files.h"
 #include "shard/weights/parts.h"
 
 #define PREFETCH_STEP_BYTES ((uint64_t)1 << 20)
@@ -31,7 +32,7 @@ static int cannot_map(const struct brig_range *r, const int *fds, struct brig_fa
 {
     int number = errno;
     char name[PATH_MAX];
-    brig_feed_file_name(fds[r->file], r->file, name, sizeof name);
+    brig_weights_file_name(fds[r->file], r->file, name, sizeof name);
     errno = number;
     return brig_fail_errno(fail, BRIG_ENOMEM, "%s: %llu bytes cannot be mapped", name,
                            (unsigned long long)r->bytes);

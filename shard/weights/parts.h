@@ -6,6 +6,7 @@
 #define BRIG_SHARD_WEIGHTS_PARTS_H
 
 #include "shard/weights/feed.h"
+#include "shard/weights/files.h"
 #include "shard/weights/weights.h"
 
 /* One tensor of the slice. */
@@ -47,6 +48,7 @@ struct brig_weights {
     uint32_t n_layers; /* of the model */
     const struct brig_desc *desc;
     const int *fds; /* [slice->n_files] while it is opened, then NULL */
+    struct brig_weights_files files;
     size_t n_entries;
     struct brig_entry *entries; /* [layers of the slice, brig_desc_places], then the whole-model roles */
     void *states[BRIG_HOLD_COUNT];

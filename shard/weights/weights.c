@@ -4,9 +4,6 @@
  */
 #include "shard/weights/weights.h"
 
-#include <limits.h>
-#include <sys/stat.h>
-
 #include "proto/base/mem.h"
 #include "shard/weights/expert_cache.h"
 
@@ -28,25 +25,6 @@ struct brig_entry *brig_weights_entry(const struct brig_weights *w, enum brig_ro
         at = layer_count(w) * places + (role - BRIG_ROLE_LAYER_COUNT);
     }
     return role < BRIG_ROLE_COUNT ? &w->entries[at] : NULL;
-}
-
-static int check_files(const struct brig_slice *slice, const int *fds, unsigned n, struct brig_fail *fail)
-{
-    struct stat st;
-    char name[PATH_MAX];
-    if (n != slice->n_files)
-        return brig_fail_set(fail, BRIG_EMISMATCH, "the slice lies in %u files, %u were given",
-                             slice->n_files, n);
-    for (unsigned i = 0; i < n; i++) {
-        brig_feed_file_name(fds[i], i, name, sizeof name);
-        if (fstat(fds[i], &st) < 0)
-            return brig_fail_errno(fail, BRIG_EIO, "%s", name);
-        if ((uint64_t)st.st_size != slice->file_bytes[i])
-            return brig_fail_set(fail, BRIG_EMISMATCH, "%s has %llu bytes, it had %llu when it was described",
-                                 name, (unsigned long long)st.st_size,
-                                 (unsigned long long)slice->file_bytes[i]);
-    }
-    return 0;
 }
 
 /* A row of residency.def whose code is missing does not link. */
@@ -113,7 +91,7 @@ int brig_weights_open(struct brig_weights **ret, const struct brig_slice *slice,
     w->desc = &slice->desc;
     w->n_layers = slice->desc.n_layers;
     w->fds = fds;
-    int r = check_files(slice, fds, n, fail);
+    int r = brig_weights_files_open(&w->files, slice, fds, n, fail);
     if (r == 0)
         r = open_all(w, fail);
     w->fds = NULL;
@@ -142,6 +120,7 @@ void brig_weights_close(struct brig_weights *w)
     }
     for (size_t i = 0; i < w->n_beside; i++)
         brig_free(w->beside[i]);
+    brig_weights_files_close(&w->files);
     brig_free(w->beside);
     brig_free(w->entries);
     brig_free(w);
@@ -237,7 +216,15 @@ void brig_weights_begin(struct brig_weights *w, enum brig_part part)
         brig_expert_cache_begin(w->experts);
 }
 
-void brig_weights_give(struct brig_weights *w){FOR_EACH(w, give, give(w->states[i]))}
+void brig_weights_give(struct brig_weights *w)
+{
+    FOR_EACH(w, give, give(w->states[i]))
+}
+
+int brig_weights_check(const struct brig_weights *w, struct brig_fail *fail)
+{
+    return brig_weights_files_check(&w->files, fail);
+}
 
 uint64_t brig_weights_progress(const struct brig_weights *w)
 {

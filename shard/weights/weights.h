@@ -55,6 +55,11 @@ int brig_weights_take(struct brig_weights *w, const struct brig_matrix *m, uint6
 /* All that was taken is no longer used. */
 void brig_weights_give(struct brig_weights *w);
 
+/* After the last product of a pass, before anything that came of it leaves: was it made of what the files
+ * held? A file that became shorter may have read as zeros, so a length that is not the one that was described
+ * is a failure, however the weights are held; the error names the file. */
+int brig_weights_check(const struct brig_weights *w, struct brig_fail *fail);
+
 /* ---- experts ---- */
 
 /* Bring experts of the list (n >= 1, each once) into memory: *ret_n of them, at least one, those that are
@@ -66,7 +71,7 @@ int brig_weights_experts_take(struct brig_weights *w, uint32_t layer, uint32_t *
 /* Those that the last call took are no longer used. */
 void brig_weights_experts_give(struct brig_weights *w, uint32_t layer);
 /* Experts that will perhaps be taken in the next turn of a layer: they are read when nothing else is to be,
- * and only while most such guesses come true. */
+ * and only while more of such guesses come true than time is spent waiting for the disk. */
 bool brig_weights_experts_guessed(const struct brig_weights *w); /* is a guess of any use? */
 void brig_weights_experts_guess(struct brig_weights *w, uint32_t layer, const uint32_t *experts, uint32_t n);
 

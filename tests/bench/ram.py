@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Brigade beside llama.cpp under a budget of memory: one model, one disk, the same memory cgroup for both.
 
-    ram.py --brigade build/release/brigade --llama-bench PATH [--ram 90%,75%,50%,25%] [--repeat 3] [-n 16]
+    ram.py --brigade build/release/brigade --llama-bench PATH [--ram 90%,75%,50%,25%] [--repeat 3] [-p 1] [-n 16]
            [--llama-n 4] [--llama-threads 1,2] [--limit 600] [--json FILE] MODEL.gguf [-- OPTION...]
 
 For each budget and round: the disk and the memory are probed, both programs run one after the other, each in a new memory
@@ -215,8 +215,9 @@ def ask(command, limit=PROBE_LIMIT):
 
 
 def brigade(a, budget, row):
-    command = [a.brigade, "bench", a.model, "-q", "--modes", "warm", "--shards", "1", "-p", "1", "-n", str(a.n), "--repeat",
-               "1", "--skip", "memory,probe,starts,tokenizer", "--json", "-", "--ram", str(budget)] + a.more
+    command = [a.brigade, "bench", a.model, "-q", "--modes", "warm", "--shards", "1", "-p", str(a.prompt),
+               "-n", str(a.n), "--random-tokens", "--repeat", "1", "--skip", "memory,probe,starts,tokenizer",
+               "--json", "-", "--ram", str(budget)] + a.more
     r, text = enclosed(a, command, budget)
     if r["state"].startswith(("good", "void")):
         figures = json.loads(text)
@@ -228,6 +229,7 @@ def brigade(a, budget, row):
         if r["peak_bytes"] < (figures["cgroup_peak_bytes"] or 0) <= budget:
             r["peak_bytes"] = figures["cgroup_peak_bytes"]
         row["plan"] = plan = figures.get("plan") or row["plan"]
+        r["plan_s"] = plan.get("token_s")
         wanted = plan["read_bytes"]
         slack = 0.2 * wanted + 0.02 * plan["token_bytes"] + 2**20
         read = r["token_bytes"] * max(passes, 1)  # a pass may give several tokens
@@ -238,10 +240,11 @@ def brigade(a, budget, row):
 
 
 def llama(a, budget, threads):
-    r, text = enclosed(a, [a.llama_bench, "-m", a.model, "-p", "0", "-n", str(a.llama_n), "-r", "1", "-o", "json", "-ngl", "0",
-                           "-t", str(threads)] + a.llama_flags, budget)
+    prompt = str(a.prompt if a.prompt > 1 else 0)
+    r, text = enclosed(a, [a.llama_bench, "-m", a.model, "-p", prompt, "-n", str(a.llama_n), "-r", "1", "-o", "json",
+                           "-ngl", "0", "-t", str(threads)] + a.llama_flags, budget)
     if r["state"].startswith(("good", "void")):
-        row = json.loads(text)[0]
+        row = next(row for row in json.loads(text) if row["n_gen"] > 0)
         r.update(tok_s=row["avg_ts"], build="%s (%s)" % (row["build_commit"], row["build_number"]))
     return r
 
@@ -295,6 +298,8 @@ def summarise(row):
          "memory": statistics.mean(memory) if memory else None, "bound": None, "brigade": median(row["brigade"], "tok_s")}
     if p and s["memory"] and (s["disk"] or not p["read_bytes"]):
         s["bound"] = 1 / max(p["token_bytes"] / s["memory"], p["read_bytes"] / s["disk"] if p["read_bytes"] else 0)
+    tokens = [r["plan_s"] for r in row["brigade"] if r["state"] == "good" and r.get("plan_s")]
+    s["predicted"] = 1 / statistics.median(tokens) if tokens else None
     speeds = [(median(runs, "tok_s"), t) for t, runs in row["llama"].items()]
     s["llama"], s["llama_threads"] = max(((v, t) for v, t in speeds if v), default=(None, None))
     s["states"] = sorted({r["state"] for r in row["brigade"]} - {"good"})
@@ -311,13 +316,13 @@ def table(rows):
 
     def ratio(x, y):
         return "%.2f" % (x / y) if x and y else "-"
-    print("| budget | Brigade tok/s | bound | of bound | llama.cpp tok/s | ratio | bound allows | read MB/token | planned | "
-          "cgroup peak / budget | llama.cpp read GB | disk GB/s | memory GB/s | what else |\n|" + "---|" * 14)
+    print("| budget | Brigade tok/s | predicted | bound | of bound | llama.cpp tok/s | ratio | bound allows | read MB/token | planned | "
+          "cgroup peak / budget | llama.cpp read GB | disk GB/s | memory GB/s | what else |\n|" + "---|" * 15)
     for s in rows:
         notes = [s["why"]] if s["why"] else []
         notes += s["states"] + ["llama.cpp: " + t for t in s["llama_states"]]
-        print("| %s (%.2f GB) | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |" % (
-            s["ram"], s["budget"] / 1e9, num(s["brigade"]), num(s["bound"]), ratio(s["brigade"], s["bound"]),
+        print("| %s (%.2f GB) | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |" % (
+            s["ram"], s["budget"] / 1e9, num(s["brigade"]), num(s["predicted"]), num(s["bound"]), ratio(s["brigade"], s["bound"]),
             num(s["llama"]) + (" (-t %s)" % s["llama_threads"] if s["llama"] else ""), ratio(s["brigade"], s["llama"]),
             ratio(s["bound"], s["llama"]), num(s["token_bytes"], 1, 1e6), num(s["planned"], 1, 1e6),
             ratio(s["peak"], s["budget"]), num(s["llama_read"], 2, 1e9), num(s["disk"], 2, 1e9), num(s["memory"], 1, 1e9),
@@ -332,6 +337,7 @@ def main():
     p.add_argument("--llama-bench", help="without it, Brigade alone is measured")
     p.add_argument("--ram", default="90%,75%,50%,25%", help="budgets: shares of the file, or bytes")
     p.add_argument("--repeat", type=int, default=3)
+    p.add_argument("-p", dest="prompt", type=int, default=1, help="tokens of a prompt before: it fills caches of experts")
     p.add_argument("-n", type=int, default=16, help="tokens of Brigade, at least 2")
     p.add_argument("--llama-n", type=int, default=4, help="tokens of llama.cpp, which may be slow")
     p.add_argument("--llama-threads", default="1,2", type=lambda v: v.split(","))

@@ -31,7 +31,7 @@ def brigade_once(a, model, p, n):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "bench.json")
         ask([a.brigade, "bench", model, "-q", "--modes", "warm", "--shards", a.shards, "-p", str(p), "-n", str(n),
-             "--repeat", "1", "--json", out] + (["-t", str(a.threads)] if a.threads else []))
+             "--random-tokens", "--repeat", "1", "--json", out] + (["-t", str(a.threads)] if a.threads else []))
         with open(out) as f:
             r = json.load(f)
     return r["rows"][0], r["probe_bytes_s"]

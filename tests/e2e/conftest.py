@@ -1,9 +1,14 @@
-"""Fixtures of the e2e tests, and the check after every test that nothing was left behind."""
+"""Fixtures of the e2e tests, the check after every test that nothing was left behind, and how several processes share
+the list of tests (run.py)."""
+import hashlib
 import os
 
 import pytest
 
 import kit
+
+PART = os.environ.get("BRIGADE_E2E_PART")  # "together", "alone", or not set: all
+CLAIMS = os.environ.get("BRIGADE_E2E_CLAIMS")  # folder with a file for each test that a process has taken
 
 
 def pytest_configure(config):
@@ -11,6 +16,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "gemma: needs the model that `make model-gemma` fetches")
     config.addinivalue_line("markers", "release_only(reason): not under the sanitizers")
     config.addinivalue_line("markers", "full: only in `make test-all`")
+    config.addinivalue_line("markers", "alone: no other test may run meanwhile: it measures time, memory or page cache")
 
 
 def pytest_report_header():
@@ -18,7 +24,46 @@ def pytest_report_header():
                                              "real model" if kit.MODEL.exists() else "no real model")
 
 
-def pytest_collection_modifyitems(items):
+def choose_part(config, items):
+    mine = [item for item in items if PART is None or (item.get_closest_marker("alone") is not None) == (PART == "alone")]
+    if len(mine) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(mine)])
+        items[:] = mine
+
+
+def claimed(items):
+    """Those that no other process has taken before; each is taken when it is asked for."""
+    for item in items:
+        name = hashlib.sha256(item.nodeid.encode()).hexdigest()
+        try:
+            os.close(os.open(os.path.join(CLAIMS, name), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            continue
+        yield item
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    """As pytest's own, over the tests that can be claimed: the next is claimed while one runs, for pytest must know it."""
+    if CLAIMS is None or session.config.option.collectonly:
+        return None
+    if session.testsfailed:
+        raise session.Interrupted("%d errors during collection" % session.testsfailed)
+    mine = claimed(session.items)
+    item = next(mine, None)
+    while item is not None:
+        following = next(mine, None)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+        item = following
+    return True
+
+
+def pytest_collection_modifyitems(config, items):
+    choose_part(config, items)
     for item in items:
         release_only = item.get_closest_marker("release_only")
         if item.get_closest_marker("full") and not kit.FULL:

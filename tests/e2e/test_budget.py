@@ -13,6 +13,8 @@ import kit
 from kit import fixture
 from test_faults import LONG
 
+pytestmark = pytest.mark.alone
+
 RAM, LIMIT = ("256M", 256 << 20) if not kit.SANITIZED else ("2G", 2 << 30)
 PLAIN = ("--raw", "-p", "Once", "-n", "8", "--temp", "0", "--ctx", "64")
 WAYS = ("cgroup1", "cgroup2", "systemd", "none")

@@ -10,6 +10,7 @@ import kit
 from kit import fixture
 from test_faults import LONG, failure
 
+pytestmark = pytest.mark.alone
 
 def copy_of(world, kind="f32"):
     path = world.folder / "model.gguf"
@@ -30,6 +31,20 @@ def test_a_mapped_file_that_becomes_shorter_is_named(world, mode, shards):
         assert "%s has 800000 bytes, it had %d" % (path, os.path.getsize(fixture("f32"))) in result.err, result
     else:
         assert "%s: the file became shorter while it was in use: it has 800000 bytes" % path in result.err, result
+
+
+@pytest.mark.parametrize("shards", ("1", "3"))
+@pytest.mark.parametrize("residency", ("map", "lock", "stream"))
+def test_a_file_that_loses_its_last_bytes_is_named(world, residency, shards):
+    """Where it is mapped, what was cut of the last page reads as zeros: there is no signal."""
+    path = copy_of(world)
+    had = path.stat().st_size
+    has = had - 64
+    assert has // 4096 == (had - 1) // 4096, "more than a part of the last page would be cut"
+    process = world.start(kit.BRIGADE, "run", path, *LONG, "--shards", shards, "--residency", residency)
+    kit.wait_for_output(process)
+    os.truncate(path, has)
+    failure(world, process, 20, ["shard ", "%s: " % path, "%d bytes" % has, "it had %d" % had])
 
 
 def test_a_mapped_file_that_becomes_empty_is_named(world):

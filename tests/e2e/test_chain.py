@@ -15,6 +15,8 @@ import parity
 import sp
 from kit import fixture
 
+pytestmark = pytest.mark.alone
+
 OPTIONS = ("--raw", "-p", "Many hands", "--temp", "0", "-n", "12", "--ignore-eos")
 LONG = ("--raw", "-p", "x", "--temp", "0", "--ignore-eos", "--ctx", "100000")
 PROTOCOL = 3  # docs/wire.md

@@ -1,5 +1,7 @@
 """The command line: what it prints where, and what it says to wrong usage."""
+import json
 import os
+import pathlib
 import pty
 
 import pytest
@@ -140,7 +142,21 @@ def test_stdout_holds_the_text_and_nothing_else(world):
     assert "tok/s" in loud.err and "context" in loud.err
     streamed = "".join(world.good("tokenize", fixture(), "--decode", "--no-special", input=str(ids)).out
                        for ids in [world.stats(*options[1:])["ids"]])
-    assert loud.out == streamed
+    assert loud.out == streamed + "\n" and not streamed.endswith("\n")
+
+
+def test_an_answer_ends_with_one_newline(world):
+    """Where both go to one pipe the figures begin a line of their own; an answer that has a newline gets no other."""
+    options = ("run", fixture(), "--raw", "-p", "The sun", "--seed", "1", "--ignore-eos", "--ctx", "4000")
+    newline = json.loads(world.good("tokenize", fixture(), "--json", input="\n").out)["ids"]
+    ids = world.stats(*options[1:], "-n", "2000")["ids"]
+    for n, before in ((12, 0), (ids.index(*newline) + 1, 1)):
+        text = world.good("tokenize", fixture(), "--decode", "--no-special", input=str(ids[:n])).out
+        assert text.endswith("\n") == (before == 1)
+        piped = world.run("sh", "-c", 'exec "$@" 2>&1', "sh", kit.BRIGADE, *options, "-n", n)
+        answer, figures = piped.out.rsplit("brigade: ", 1)
+        assert piped.code == 0 and answer.endswith(text + "\n" * (1 - before)), piped
+        assert figures.endswith("\n")
 
 
 def test_a_file_that_cannot_be_written_is_said_before_the_work(world):
@@ -155,3 +171,11 @@ def test_stdout_that_is_full_or_closed_is_a_failure(world):
         process = world.start(kit.BRIGADE, "run", fixture(), "-p", "x", "-n", "8", "--temp", "0", stdout=full)
         result = world.finish(process, 20 * kit.SLOWER)
     assert result.code == 1 and "standard output" in result.err, result
+
+
+def test_tests_that_measure_time_are_alone():
+    """Those that others run beside must not have a limit of time that a busy machine breaks."""
+    measuring = [p for p in pathlib.Path(__file__).parent.glob("test_*.py") if "monotonic() - " + "began" in p.read_text()]
+    assert len(measuring) >= 4
+    for path in measuring:
+        assert "pytest.mark.alone" in path.read_text(), path

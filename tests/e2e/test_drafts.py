@@ -8,6 +8,8 @@ import pytest
 
 import kit
 
+pytestmark = pytest.mark.alone
+
 FIXTURES = kit.LLAMA.parent
 MODELS = {name: str(FIXTURES / name) + ".gguf" for name in (
     "llama/q8_0", "llama/f32", "gemma3/q4_0", "olmoe/q4_0", "qwen2/f16", "qwen3/q4_0")}

@@ -9,6 +9,8 @@ import pytest
 import kit
 from kit import fixture
 
+pytestmark = pytest.mark.alone
+
 # A context far beyond what the tiny model was trained with: it generates for minutes unless something happens.
 LONG = ("--raw", "-p", "x", "--temp", "0", "--ignore-eos", "--ctx", "100000")
 

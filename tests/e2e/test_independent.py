@@ -24,7 +24,7 @@ def test_64_greedy_tokens(world, model):
     assert stats["prompt_tokens"] == len(prompt) and len(stats["ids"]) == N
     forward = numpy_forward.Forward(numpy_forward.open_model(model, 256), np.float32)
     # Each id is the likeliest one after those before it: so the list is the greedy one, by one pass over all of it.
-    logits = forward.feed(prompt + stats["ids"][:-1])[1][len(prompt) - 1:]
+    logits = forward.feed(prompt + stats["ids"][:-1], slice(len(prompt) - 1, None))[1]
     best = np.sort(logits, axis=1)
     print("%s: least margin %.4f" % (model.name, (best[:, -1] - best[:, -2]).min()))
     assert list(logits.argmax(axis=1)) == stats["ids"]

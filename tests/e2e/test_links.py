@@ -9,6 +9,8 @@ import pytest
 import kit
 from kit import fixture
 
+pytestmark = pytest.mark.alone
+
 LINKS = ("nng", "shm")
 OPTIONS = ("--raw", "--temp", "0", "-n", "12", "--ignore-eos")
 LONG = ("--raw", "-p", "x", "--temp", "0", "--ignore-eos", "--ctx", "100000")

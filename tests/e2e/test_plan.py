@@ -6,6 +6,8 @@ import pytest
 import kit
 from kit import fixture
 
+pytestmark = pytest.mark.alone
+
 PAGE = 4096
 
 

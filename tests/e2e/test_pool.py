@@ -9,6 +9,8 @@ import pytest
 import kit
 from kit import fixture
 
+pytestmark = pytest.mark.alone
+
 OPTIONS = ("--raw", "-p", "Brigade", "--temp", "0", "-n", "6", "--ignore-eos")
 LONG = ("--raw", "-p", "x", "--temp", "0", "--ignore-eos", "--ctx", "100000")
 

@@ -11,6 +11,8 @@ import pytest
 import kit
 from kit import fixture
 
+pytestmark = pytest.mark.alone
+
 SLOW = pytest.mark.release_only("times under the sanitizers mean nothing")
 
 

@@ -80,6 +80,7 @@ def test_a_chain_by_hand(world):
     assert world.stats(kit.MODEL, *PROMPT, "--chain", chain)["ids"] == want
 
 
+@pytest.mark.alone
 def test_a_long_prompt_is_no_fault_with_a_short_timeout(world):
     """The deadline is on progress: a prompt that computes for longer than it is not given up."""
     slow = {"BRIGADE_KERNEL": "scalar"}
@@ -89,6 +90,7 @@ def test_a_long_prompt_is_no_fault_with_a_short_timeout(world):
     assert s["generated_tokens"] == 1
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("number,says", ((signal.SIGKILL, "signal 9"), (signal.SIGSTOP, "no answer in 2")))
 def test_a_shard_lost_in_the_middle_of_a_token(world, number, says):
     process = world.start(kit.BRIGADE, "run", kit.MODEL, "-p", "Tell me a long story.", "--ignore-eos", "--shards", "7",

@@ -10,6 +10,8 @@ import pytest
 
 import kit
 
+pytestmark = pytest.mark.alone
+
 QUICK = ("-p", "4", "-n", "4", "--repeat", "1")
 
 

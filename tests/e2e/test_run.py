@@ -107,7 +107,7 @@ def test_a_stop_string_ends_the_answer_before_it(world):
     at = text.index(stop)
     s_path = world.folder / "s.json"
     cut = world.good("run", fixture(), *PLAIN, "-n", "24", "-q", "--stop", stop, "--stop", "\x01never", "--stats", s_path)
-    assert cut.out == text[:at]
+    assert cut.out == text[:at] + "\n"
     assert json.loads(s_path.read_text())["stop_reason"] == "stop"
 
 

@@ -129,4 +129,4 @@ def test_run_and_chat_use_it(world):
     assert own["ids"] == raw["ids"] and own["prompt_tokens"] == raw["prompt_tokens"]
     assert named_one["prompt_tokens"] != own["prompt_tokens"]
     said = world.good("chat", model, "--chat-template", template, *options, "-q", input="Hello\n").out
-    assert said == world.good("run", model, "-p", "Hello", "--chat-template", template, *options, "-q").out + "\n"
+    assert said == world.good("run", model, "-p", "Hello", "--chat-template", template, *options, "-q").out

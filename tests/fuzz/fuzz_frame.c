@@ -1,7 +1,7 @@
 /*
  * Fuzz target: the first byte says what the rest is taken for, a frame, a request or a reply. What decode
  * accepts must be what encode writes, and can be worked on in place. clang
- * -fsanitize=fuzzer,address,undefined; seeds in corpus_frame/.
+ * -fsanitize=fuzzer,address,undefined; seeds in corpus_frame/, made by seeds_frame.c.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -24,11 +24,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int r = brig_model_open(&m, path, &fail);
     close(fd);
-    if (r == 0) {
-        use_model(m);
-        brig_model_close(m);
-    } else {
-        use_check(fail.text[0] != '\0' && fail.code != BRIG_EINTERNAL);
-    }
+    use_result(r, m, &fail);
     return 0;
 }

@@ -66,11 +66,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     write_file(index > 0 ? PART : "model.safetensors", bytes + config + index, n - config - index);
     int r = brig_model_open(&m, folder, &fail);
     clean_up(); /* now: the fuzzer ends without asking */
-    if (r == 0) {
-        use_model(m);
-        brig_model_close(m);
-    } else {
-        use_check(fail.text[0] != '\0' && fail.code != BRIG_EINTERNAL);
-    }
+    use_result(r, m, &fail);
     return 0;
 }

@@ -53,4 +53,15 @@ static inline void use_model(const struct brig_model *m)
         use_check(brig_slice_cut(m, k, cells, NULL) == 0);
 }
 
+/* What brig_model_open gave: a model, which is used and closed, or a failure in words. */
+static inline void use_result(int r, struct brig_model *m, const struct brig_fail *fail)
+{
+    if (r == 0) {
+        use_model(m);
+        brig_model_close(m);
+    } else {
+        use_check(fail->text[0] != '\0' && fail->code != BRIG_EINTERNAL);
+    }
+}
+
 #endif

@@ -3,12 +3,17 @@
 #ifndef BRIG_TESTS_UNIT_GGUF_MAKER_H
 #define BRIG_TESTS_UNIT_GGUF_MAKER_H
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "proto/base/buf.h"
 #include "proto/model/model.h"
@@ -277,6 +282,17 @@ static inline int maker_open(struct maker *k, struct brig_model **ret, struct br
     int r = maker_open_bytes(b.data, b.len, ret, fail);
     brig_buf_release(&b);
     return r;
+}
+
+/* What must open. Releases the recipe. */
+static inline struct brig_model *maker_open_ok(struct maker *k)
+{
+    struct brig_model *m = NULL;
+    struct brig_fail fail;
+    if (maker_open(k, &m, &fail) < 0)
+        fail_msg("%s", fail.text);
+    maker_release(k);
+    return m;
 }
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -14,6 +13,7 @@
 #include "driver/run/generate.h"
 #include "driver/run/session.h"
 #include "proto/base/mem.h"
+#include "tests/unit/table_util.h"
 
 enum { HIDDEN = 4, VOCAB = 8, END = 6, CTX = 16 };
 
@@ -132,9 +132,7 @@ const struct brig_tensor *brig_model_tensor(const struct brig_model *m, enum bri
 /* ---- what an answer needs ---- */
 
 struct bench {
-    struct brig_model model;
-    struct brig_model_file file;
-    struct brig_tensor table;
+    struct table_model table;
     struct brig_embed *embed;
     struct brig_session *session; /* for given rows */
     struct brig_sched *sched;     /* for answers */
@@ -158,40 +156,25 @@ static void open_bench(struct bench *b, uint32_t batch_rows)
     for (unsigned i = 0; i < VOCAB; i++)
         for (unsigned k = 0; k < HIDDEN; k++)
             rows[i][k] = k == 0 ? (float)i : 0.5f;
-    int fd = memfd_create("table", MFD_CLOEXEC);
-    assert_int_equal(write(fd, rows, sizeof rows), sizeof rows);
-    b->file = (struct brig_model_file){.path = (char *)(uintptr_t) "table", .fd = fd, .bytes = sizeof rows};
-    b->table = (struct brig_tensor){.name = {"token_embd", 10},
-                                    .type = brig_type_at(BRIG_TYPE_F32),
-                                    .n_dims = 2,
-                                    .dims = {HIDDEN, VOCAB, 1, 1},
-                                    .bytes = sizeof rows,
-                                    .role = BRIG_ROLE_TOKEN_TABLE};
-    b->model =
-        (struct brig_model){.path = "table",
-                            .desc = {.n_layers = 1, .hidden = HIDDEN, .vocab = VOCAB, .embed_scale = 1.0f},
-                            .n_files = 1,
-                            .files = &b->file,
-                            .n_tensors = 1,
-                            .tensors = &b->table};
-    b->model.vocab = (struct brig_vocab){.model = {"gpt2", 4},
-                                         .pre = {"gpt-2", 5},
-                                         .n_tokens = VOCAB,
-                                         .tokens = tokens,
-                                         .types = types,
-                                         .bos = -1,
-                                         .eos = END,
-                                         .eot = -1,
-                                         .pad = -1,
-                                         .unk = -1};
-    assert_int_equal(brig_embed_open(&b->embed, &b->model, &fail), 0);
+    table_model_open(&b->table, rows, VOCAB, HIDDEN);
+    b->table.model.vocab = (struct brig_vocab){.model = {"gpt2", 4},
+                                               .pre = {"gpt-2", 5},
+                                               .n_tokens = VOCAB,
+                                               .tokens = tokens,
+                                               .types = types,
+                                               .bos = -1,
+                                               .eos = END,
+                                               .eot = -1,
+                                               .pad = -1,
+                                               .unk = -1};
+    assert_int_equal(brig_embed_open(&b->embed, &b->table.model, &fail), 0);
     struct brig_session_opts o = {
-        .model = &b->model, .embed = b->embed, .ctx = CTX, .batch_rows = batch_rows};
+        .model = &b->table.model, .embed = b->embed, .ctx = CTX, .batch_rows = batch_rows};
     assert_int_equal(brig_session_new(&b->session, &o, &fail), 0);
     struct brig_sched_opts many = {
-        .model = &b->model, .embed = b->embed, .ctx = CTX, .slots = 1, .frame_rows = batch_rows};
+        .model = &b->table.model, .embed = b->embed, .ctx = CTX, .slots = 1, .frame_rows = batch_rows};
     assert_int_equal(brig_sched_new(&b->sched, &many, &fail), 0);
-    assert_int_equal(brig_tokenizer_new(&b->tokenizer, &b->model.vocab, NULL, &fail), 0);
+    assert_int_equal(brig_tokenizer_new(&b->tokenizer, &b->table.model.vocab, NULL, &fail), 0);
     struct brig_sample_opts greedy = brig_sample_defaults();
     greedy.temp = 0;
     assert_int_equal(brig_sampler_new(&b->sampler, &greedy, VOCAB, &fail), 0);
@@ -205,7 +188,7 @@ static void close_bench(struct bench *b)
     brig_tokenizer_free(b->tokenizer);
     brig_sampler_free(b->sampler);
     brig_buf_release(&b->text);
-    close(b->file.fd);
+    table_model_close(&b->table);
 }
 
 /* The line answers with these tokens after a prompt of n_prompt. */
@@ -449,7 +432,7 @@ static void a_table_that_shrank_is_named(void **state)
     float h[HIDDEN];
     const uint32_t last[] = {VOCAB - 1};
     open_bench(&b, 8);
-    assert_int_equal(ftruncate(b.file.fd, 20), 0);
+    assert_int_equal(ftruncate(b.table.file.fd, 20), 0);
     assert_int_equal(brig_embed_rows(b.embed, last, 1, 0, h, &fail), -BRIG_EIO);
     assert_non_null(strstr(fail.text, "became shorter"));
     close_bench(&b);

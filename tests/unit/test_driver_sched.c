@@ -6,13 +6,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "driver/run/sched.h"
 #include "proto/base/mem.h"
+#include "tests/unit/table_util.h"
 
 enum { HIDDEN = 2, VOCAB = 50, CTX = 12, SLOTS = 4, ROOM = 3, ROWS = 8, MAX_FRAMES = 256 };
 
@@ -161,9 +160,7 @@ struct owner {
 };
 
 struct bench {
-    struct brig_model model;
-    struct brig_model_file file;
-    struct brig_tensor table;
+    struct table_model table;
     struct brig_embed *embed;
     struct brig_sched *sched;
     struct owner o[6];
@@ -219,24 +216,9 @@ static void open_bench(struct bench *b, uint32_t frame_rows, unsigned flights)
     memset(&play, 0, sizeof play);
     for (unsigned i = 0; i < VOCAB; i++)
         rows[i][0] = rows[i][1] = (float)i;
-    int fd = memfd_create("table", MFD_CLOEXEC);
-    assert_int_equal(write(fd, rows, sizeof rows), sizeof rows);
-    b->file = (struct brig_model_file){.path = (char *)(uintptr_t) "table", .fd = fd, .bytes = sizeof rows};
-    b->table = (struct brig_tensor){.name = {"token_embd", 10},
-                                    .type = brig_type_at(BRIG_TYPE_F32),
-                                    .n_dims = 2,
-                                    .dims = {HIDDEN, VOCAB, 1, 1},
-                                    .bytes = sizeof rows,
-                                    .role = BRIG_ROLE_TOKEN_TABLE};
-    b->model =
-        (struct brig_model){.path = "table",
-                            .desc = {.n_layers = 1, .hidden = HIDDEN, .vocab = VOCAB, .embed_scale = 1.0f},
-                            .n_files = 1,
-                            .files = &b->file,
-                            .n_tensors = 1,
-                            .tensors = &b->table};
-    assert_int_equal(brig_embed_open(&b->embed, &b->model, &fail), 0);
-    struct brig_sched_opts o = {.model = &b->model,
+    table_model_open(&b->table, rows, VOCAB, HIDDEN);
+    assert_int_equal(brig_embed_open(&b->embed, &b->table.model, &fail), 0);
+    struct brig_sched_opts o = {.model = &b->table.model,
                                 .embed = b->embed,
                                 .ctx = CTX,
                                 .slots = SLOTS,
@@ -257,7 +239,7 @@ static void close_bench(struct bench *b)
 {
     brig_sched_free(b->sched);
     brig_embed_close(b->embed);
-    close(b->file.fd);
+    table_model_close(&b->table);
 }
 
 static int add(struct bench *b, unsigned i)

@@ -20,6 +20,7 @@
 
 #include "launcher/enclose_way.h"
 #include "launcher/launcher.h"
+#include "proto/base/proc.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -564,7 +565,7 @@ static void run_inside(const char *word, const char *marker, char *out, size_t c
         char *const argv[] = {(char *)"enclose", (char *)"inside", (char *)(uintptr_t)word, NULL};
         char text[128];
         uint64_t start = 0;
-        brig_process_start("", getpid(), &start);
+        brig_proc_start_ticks("", getpid(), &start);
         snprintf(text, sizeof text, "cgroup1 %ld %" PRIu64 " 1048576 /", (long)getpid(), start);
         if (marker != NULL)
             setenv("BRIGADE_ENCLOSURE", strcmp(marker, "own") == 0 ? text : marker, 1);

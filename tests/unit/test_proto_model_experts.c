@@ -65,16 +65,6 @@ static struct maker *mixture(const char *dense, bool stacked)
     return k;
 }
 
-static struct brig_model *open_ok(struct maker *k)
-{
-    struct brig_model *m = NULL;
-    struct brig_fail fail;
-    if (maker_open(k, &m, &fail) < 0)
-        fail_msg("%s", fail.text);
-    maker_release(k);
-    return m;
-}
-
 static void refuse(struct maker *k, const char *word)
 {
     struct brig_model *m = NULL;
@@ -109,7 +99,7 @@ static void experts_have_the_same_places_however_they_lie(void **state)
 {
     (void)state;
     for (int stacked = 0; stacked < 2; stacked++) {
-        struct brig_model *m = open_ok(mixture("00", stacked));
+        struct brig_model *m = maker_open_ok(mixture("00", stacked));
         assert_int_equal(m->desc.n_experts, EXPERTS);
         assert_int_equal(m->desc.n_experts_used, 2);
         assert_int_equal(m->desc.expert_ffn, WIDTH);
@@ -133,7 +123,7 @@ static void layers_may_be_dense_and_forms_mixed(void **state)
     struct maker *k = mixture("010", true);
     maker_drop_tensor(k, "blk.2.ffn_up_exps.weight");
     add_part(k, 2, 1, false);
-    struct brig_model *m = open_ok(k);
+    struct brig_model *m = maker_open_ok(k);
     assert_null(brig_model_tensor(m, BRIG_ROLE_ROUTER, 1));
     assert_null(brig_model_tensor(m, BRIG_ROLE_EXPERT_UP, 1));
     assert_non_null(brig_model_tensor(m, BRIG_ROLE_FFN_UP, 1));
@@ -146,7 +136,7 @@ static void layers_may_be_dense_and_forms_mixed(void **state)
 static void slices_hold_their_experts(void **state)
 {
     (void)state;
-    struct brig_model *m = open_ok(mixture("010", true));
+    struct brig_model *m = maker_open_ok(mixture("010", true));
     struct brig_slice s, back;
     struct brig_buf b = {0};
     struct brig_fail fail;
@@ -287,7 +277,7 @@ static void joined_projections_are_taken_apart(void **state)
         {BRIG_ROLE_FFN_GATE, "blk.1.ffn_gate.weight", 64, 0, BRIG_ROLE_FFN_GATE},
         {BRIG_ROLE_FFN_UP, "blk.1.ffn_up.weight", 64, 64, BRIG_ROLE_FFN_GATE},
     };
-    struct brig_model *m = open_ok(phi3(2));
+    struct brig_model *m = maker_open_ok(phi3(2));
     assert_int_equal(m->desc.rope_dims, 8);
     for (unsigned i = 0; i < 5; i++) {
         const struct brig_tensor *t = brig_model_tensor(m, parts[i].role, 1);
@@ -314,7 +304,7 @@ static void joined_projections_are_taken_apart(void **state)
     maker_add(k, "blk.1.attn_v.weight", Q8_0, 32, 16);
     maker_tensor(k, "blk.1.ffn_up.weight")->dims[1] = 64;
     maker_add(k, "blk.1.ffn_gate.weight", Q8_0, 32, 64);
-    m = open_ok(k);
+    m = maker_open_ok(k);
     assert_true(brig_model_tensor(m, BRIG_ROLE_FFN_UP, 1)->offset <
                 brig_model_tensor(m, BRIG_ROLE_FFN_GATE, 1)->offset);
     brig_model_close(m);

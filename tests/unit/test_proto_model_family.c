@@ -21,17 +21,6 @@ static struct brig_model *opened(const char *path)
     return m;
 }
 
-/* Releases the recipe. */
-static struct brig_model *made(struct maker *k)
-{
-    struct brig_model *m = NULL;
-    struct brig_fail fail;
-    if (maker_open(k, &m, &fail) < 0)
-        fail_msg("%s", fail.text);
-    maker_release(k);
-    return m;
-}
-
 static bool windowed(const struct brig_model *m, uint32_t layer)
 {
     return (m->desc.layer_flags[layer] & BRIG_LAYER_WINDOWED) != 0;
@@ -96,7 +85,7 @@ static struct maker *gemma3(unsigned n_layers)
 static void gemma3_pattern_and_scale(void **state)
 {
     (void)state;
-    struct brig_model *m = made(gemma3(13));
+    struct brig_model *m = maker_open_ok(gemma3(13));
     for (uint32_t i = 0; i < 13; i++)
         assert_int_equal(windowed(m, i), i != 5 && i != 11);
     assert_true(m->desc.attn_scale == 0.25f && m->desc.rope_windowed_base == 1e4f);
@@ -105,7 +94,7 @@ static void gemma3_pattern_and_scale(void **state)
     struct maker *k = gemma3(4);
     maker_set_u32(k, "gemma3.attention.sliding_window_pattern", 2);
     maker_set_f32(k, "gemma3.rope.freq_base_swa", 5000.0f);
-    m = made(k);
+    m = maker_open_ok(k);
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(windowed(m, i), i % 2 == 0);
     assert_true(m->desc.rope_windowed_base == 5000.0f);
@@ -113,7 +102,7 @@ static void gemma3_pattern_and_scale(void **state)
 
     k = gemma3(7); /* all windowed, by the checkpoint's own word */
     maker_set_str(k, "brigade.layer_types", "wwwwwww");
-    m = made(k);
+    m = maker_open_ok(k);
     assert_true(windowed(m, 5));
     brig_model_close(m);
 
@@ -135,7 +124,7 @@ static void gemma3_pattern_and_scale(void **state)
     }
     maker_set_u32(k, "gemma3.attention.key_length", 32);
     maker_set_u32(k, "gemma3.attention.value_length", 32);
-    m = made(k);
+    m = maker_open_ok(k);
     assert_true(m->desc.head_dim == 32 && m->desc.attn_scale == 0.25f);
     brig_model_close(m);
 }
@@ -181,7 +170,7 @@ static void llama_reads_windows_and_layouts(void **state)
     (void)state;
     struct maker *k = maker_llama(2);
     maker_set_u32(k, "llama.attention.sliding_window", 16);
-    struct brig_model *m = made(k);
+    struct brig_model *m = maker_open_ok(k);
     assert_true(m->desc.window == 16 && windowed(m, 0) && windowed(m, 1) && m->desc.rope == BRIG_ROPE_PAIRS);
     brig_model_close(m);
     k = maker_llama(2);
@@ -189,7 +178,7 @@ static void llama_reads_windows_and_layouts(void **state)
     maker_set_str(k, "brigade.layer_types", "gw");
     maker_set_f32(k, "brigade.attn_scale", 0.5f);
     brig_buf_add(maker_set(k, "brigade.hub_layout", 7), "\1", 1);
-    m = made(k);
+    m = maker_open_ok(k);
     assert_true(!windowed(m, 0) && windowed(m, 1) && m->desc.rope == BRIG_ROPE_HALVES);
     assert_true(m->desc.attn_scale == 0.5f);
     brig_model_close(m);
@@ -223,7 +212,7 @@ static void llama3_is_its_formula(void **state)
     struct maker *k = scaled("llama3", 8.0f, 4096);
     maker_set_f32(k, "brigade.rope.low_freq_factor", 1.0f);
     maker_set_f32(k, "brigade.rope.high_freq_factor", 4.0f);
-    struct brig_model *m = made(k);
+    struct brig_model *m = maker_open_ok(k);
     unsigned kept = 0, between = 0, divided = 0;
     assert_int_equal(m->desc.n_rope_factors, 8);
     for (unsigned i = 0; i < 8; i++) {
@@ -269,7 +258,7 @@ static void yarn_is_its_formula(void **state)
             maker_set_f32(k, "llama.rope.scaling.attn_factor", 0.5f);
         if (n == 3)
             maker_set_f32(k, "brigade.rope.attention_factor", 1.25f);
-        struct brig_model *m = made(k);
+        struct brig_model *m = maker_open_ok(k);
         for (unsigned i = 0; i < 8; i++)
             near(m->desc.rope_factors[i], yarn_factor(i, 4.0, 2048.0, truncate));
         assert_true(m->desc.rope_factors[0] == 1.0f && m->desc.rope_factors[7] == 4.0f);
@@ -290,7 +279,7 @@ static void longrope_by_tensors(void **state)
             maker_set_f32(k, "llama.rope.scaling.attn_factor", 1.19f);
         maker_add(k, "rope_factors_short.weight", 0, 8, 1);
         maker_add(k, "rope_factors_long.weight", 0, 8, 1);
-        struct brig_model *m = made(k);
+        struct brig_model *m = maker_open_ok(k);
         assert_true(m->desc.n_rope_factors == 8 && m->desc.rope_long_from == 16);
         assert_true(m->desc.rope_factors[3] > 0.0f && m->desc.rope_long_factors[3] > 0.0f);
         near(m->desc.rope_mscale, n == 1 ? (double)1.19f : sqrt(1 + log(64.0 / 16) / log(16.0)));

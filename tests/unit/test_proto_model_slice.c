@@ -136,8 +136,6 @@ static void test_cut_long(void **state)
 
 static struct brig_model *make_model(unsigned n_layers, bool tied)
 {
-    struct brig_model *m = NULL;
-    struct brig_fail fail;
     struct maker *k = maker_llama(n_layers);
     for (unsigned i = 0; i < k->n_tensors; i++) /* layers of different sizes, in a shuffled order */
         if (k->tensors[i].n_dims == 2 && i % 5 == 0)
@@ -150,10 +148,7 @@ static struct brig_model *make_model(unsigned n_layers, bool tied)
     }
     if (!tied)
         maker_add(k, "output.weight", 2, 32, 8);
-    if (maker_open(k, &m, &fail) < 0)
-        fail_msg("%s", fail.text);
-    maker_release(k);
-    return m;
+    return maker_open_ok(k);
 }
 
 static void test_cut_model(void **state)

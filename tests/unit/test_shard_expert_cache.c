@@ -183,6 +183,21 @@ static void what_stays(void **state)
     brig_model_close(m);
 }
 
+static const uint32_t lists[][4] = {{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}};
+
+/* A pass whose layers take list i, one after another all of them, so that what is guessed for layer 1 is
+ * missing: whether it was read at once. */
+static bool guess_is_read(struct held *h, uint32_t i, bool right)
+{
+    pass(h);
+    turn(h, 0, lists[i % 4], 4);
+    uint64_t before = brig_weights_stats(h->weights).expert_read_bytes;
+    brig_weights_experts_guess(h->weights, 1, lists[(right ? i : i + 2) % 4], 4);
+    uint64_t after = brig_weights_stats(h->weights).expert_read_bytes;
+    turn(h, 1, lists[i % 4], 4);
+    return after > before;
+}
+
 static void guesses(void **state)
 {
     (void)state;
@@ -191,17 +206,16 @@ static void guesses(void **state)
     struct held h;
     static const uint32_t a[] = {0, 1, 2, 3}, b[] = {2, 3, 4, 5}, all[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     assert_int_equal(open_held(&h, m, m->files[0].fd, 9 * slot_bytes(m), &fail), 0);
-    pass(&h);
-    brig_weights_experts_guess(h.weights, 1, b, 4);
-    turn(&h, 0, a, 4);
-    turn(&h, 1, b, 4);
-    struct brig_weights_stats s = brig_weights_stats(h.weights);
-    assert_int_equal(s.expert_hits, 0); /* read, if early */
-    uint64_t bytes = s.expert_read_bytes;
-    pass(&h);
-    assert_int_equal(turn(&h, 0, a, 4), 4);
-    brig_weights_experts_guess(h.weights, 1, b, 4); /* they are there */
+    assert_false(guess_is_read(&h, 0, false));
+    for (uint32_t i = 1; i < 20; i++) /* nothing is known at first */
+        guess_is_read(&h, i, true);
+    assert_true(guess_is_read(&h, 20, true));
+    uint64_t bytes = brig_weights_stats(h.weights).expert_read_bytes;
+    brig_weights_experts_guess(h.weights, 1, lists[0], 4); /* they are there */
     assert_int_equal(brig_weights_stats(h.weights).expert_read_bytes, bytes);
+    for (uint32_t i = 21; i < 400; i++)
+        guess_is_read(&h, i, false);
+    assert_false(guess_is_read(&h, 400, false));
     brig_weights_experts_guess(h.weights, 2, all, 9); /* more than have room beside those guessed before */
     brig_weights_experts_guess(h.weights, 3, all, 9); /* no layer of these */
     turn(&h, 1, b, 4);

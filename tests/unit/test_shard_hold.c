@@ -3,6 +3,8 @@
 #include "tests/unit/shard_util.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "proto/model/load.h"
 #include "shard/weights/ring.h"
@@ -301,12 +303,59 @@ static void test_ring_too_small(void **state)
     brig_model_close(m);
 }
 
+/* ---- a file that changes its length ---- */
+
+static void check_length(const struct held *h, int fd, uint64_t had, uint64_t has, const char *how)
+{
+    struct brig_fail fail = {0};
+    char sizes[96];
+    assert_int_equal(ftruncate(fd, (off_t)has), 0);
+    assert_int_equal(brig_weights_check(h->w, &fail), -BRIG_EIO);
+    snprintf(sizes, sizeof sizes, "became %s while it was in use: it has %llu bytes, it had %llu", how,
+             (unsigned long long)has, (unsigned long long)had);
+    if (strstr(fail.text, sizes) == NULL || strstr(fail.text, "test-length") == NULL)
+        fail_msg("\"%s\" does not say that it %s", fail.text, sizes);
+    assert_int_equal(ftruncate(fd, (off_t)had), 0);
+    assert_int_equal(brig_weights_check(h->w, &fail), 0);
+}
+
+static void test_a_length_that_changes(void **state)
+{
+    (void)state;
+    struct brig_model *fixture = open_fixture("q8_0"), *m;
+    uint64_t had = fixture->files[0].bytes;
+    uint8_t *bytes = brig_alloc(had, 1);
+    char path[64];
+    int fd = memfd_create("test-length", MFD_CLOEXEC);
+    assert_int_equal(pread(fixture->files[0].fd, bytes, had, 0), had);
+    assert_int_equal(pwrite(fd, bytes, had, 0), had);
+    brig_free(bytes);
+    brig_model_close(fixture);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    assert_int_equal(brig_model_open(&m, path, NULL), 0);
+    for (unsigned hold = 0; hold < BRIG_HOLD_COUNT; hold++) {
+        struct held h;
+        hold_open(&h, m, (enum brig_hold)hold, 0);
+        assert_int_equal(brig_weights_check(h.w, NULL), 0);
+        check_length(&h, fd, had, had - 1, "shorter");
+        check_length(&h, fd, had, 0, "shorter");
+        check_length(&h, fd, had, had + 1, "longer");
+        hold_close(&h);
+    }
+    brig_model_close(m);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_ring),
-        cmocka_unit_test(test_loads),      cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_reads_once), cmocka_unit_test(test_ring_too_small),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_loads),
+        cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_reads_once),
+        cmocka_unit_test(test_ring_too_small),
+        cmocka_unit_test(test_a_length_that_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,15 @@
 /* Frames: what is written is read, by the rules of docs/wire.md, and what breaks them is refused. */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "proto/base/mem.h"
+#include "proto/wire/control.h"
 #include "proto/wire/frame.h"
 
 /* Of experts, that fill puts in. */
@@ -463,6 +466,43 @@ static void encode_checks_its_room(void **state)
     brig_free(m);
 }
 
+/* The seeds of the fuzz target (`make fuzz-seeds`): each is accepted, and every kind of message is there. */
+static void seeds_are_of_this_version(void **state)
+{
+    (void)state;
+    const char *const folder = "tests/fuzz/corpus_frame";
+    unsigned dtypes = 0, requests = 0, replies = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        static uint8_t m[65536];
+        static struct brig_request q;
+        static struct brig_reply p;
+        struct brig_fail fail = {0};
+        char path[512];
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        FILE *in = fopen(path, "rb");
+        assert_non_null(in);
+        int kind = fgetc(in), r = -1;
+        size_t n = fread(m, 1, sizeof m, in);
+        fclose(in);
+        if (kind == 0 && (r = brig_frame_decode(&g, m, n, &fail)) == 0)
+            dtypes |= 1u << g.dtype;
+        if (kind == 1 && (r = brig_request_decode(&q, m, n, &fail)) == 0)
+            requests |= 1u << q.kind;
+        if (kind == 2 && (r = brig_reply_decode(&p, m, n, &fail)) == 0)
+            replies |= 1u << p.kind;
+        if (r != 0)
+            fail_msg("%s: %s: `make fuzz-seeds` makes them anew", path, fail.text);
+    }
+    closedir(d);
+    assert_int_equal(dtypes, (1u << BRIG_DTYPE_COUNT) - 1);
+    assert_int_equal(requests, (1u << BRIG_CONTROL_COUNT) - 1);
+    assert_int_equal(replies, (1u << BRIG_CONTROL_COUNT) - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +519,7 @@ int main(void)
         cmocka_unit_test(versions_and_lies),
         cmocka_unit_test(widths_are_fixed),
         cmocka_unit_test(encode_checks_its_room),
+        cmocka_unit_test(seeds_are_of_this_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
