@@ -99,7 +99,12 @@ int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const
         r = brig_lineup_count(m, s->shards, &wish.n_shards, fail);
     if (r < 0)
         return r;
-    r = plan_and_measure(ret, &wish, s, need->measure, fail);
+    if (need->speed != NULL) {
+        wish.speed = *need->speed;
+        r = brig_plan_make(ret, &wish, fail);
+    } else {
+        r = plan_and_measure(ret, &wish, s, need->measure, fail);
+    }
     return r < 0 && fail->code == BRIG_ELIMIT ? brig_fail_prefix(fail, "--ram") : r;
 }
 
