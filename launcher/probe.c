@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -15,7 +16,13 @@
 
 #include "proto/base/buf.h"
 
-#define MEMORY_SAMPLES 5u
+/* Short ones: beside other work a few of them find all CPUs free. Each piece is larger than a cache, and has
+ * left it when its turn comes again. */
+#define MEMORY_PIECES  4u
+#define MEMORY_SAMPLES (6u * MEMORY_PIECES)
+
+/* Samples of an idle machine lie within a tenth of each other. */
+#define MEMORY_SPREAD 1.5
 
 static uint32_t count_cpus(void)
 {
@@ -23,6 +30,12 @@ static uint32_t count_cpus(void)
     CPU_ZERO(&set);
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
     return n > 0 ? (uint32_t)n : 1;
+}
+
+static uint32_t count_online(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (uint32_t)n : count_cpus();
 }
 
 static void name_host(struct brig_probe *p)
@@ -96,12 +109,35 @@ static int measure_memory(struct brig_probe *p, uint32_t threads, struct brig_fa
 {
     double v[MEMORY_SAMPLES];
     p->memory_threads = threads != 0 ? threads : count_cpus();
-    int r = brig_probe_memory(p->memory_threads, MEMORY_SAMPLES, v, fail);
+    p->cpus = count_online();
+    if (getloadavg(&p->load, 1) != 1)
+        p->load = 0;
+    int r = brig_probe_memory(p->memory_threads, MEMORY_SAMPLES, MEMORY_PIECES, v, fail);
     if (r < 0)
         return r;
     qsort(v, MEMORY_SAMPLES, sizeof *v, by_size);
-    p->memory_bytes_s = v[MEMORY_SAMPLES / 2];
+    p->memory_bytes_s = v[MEMORY_SAMPLES - 1];
+    p->memory_median_bytes_s = v[MEMORY_SAMPLES / 2];
     return 0;
+}
+
+bool brig_probe_busy(const struct brig_probe *p)
+{
+    return p->load > p->cpus || p->memory_bytes_s > MEMORY_SPREAD * p->memory_median_bytes_s;
+}
+
+uint32_t brig_probe_age_s(struct brig_probe *p)
+{
+    bool noisy = brig_probe_noisy(p);
+    if (!brig_probe_busy(p))
+        return noisy ? BRIG_PROBE_NOISY_AGE_S : BRIG_PROBE_MAX_AGE_S;
+    if (p->note[0] == '\0' || noisy)
+        snprintf(p->note, sizeof p->note,
+                 "the machine had other work (load %.1f with %u CPUs; memory %.1f GB/s at best, half of the "
+                 "samples "
+                 "below %.1f): measure again when it is idle",
+                 p->load, p->cpus, p->memory_bytes_s / 1e9, p->memory_median_bytes_s / 1e9);
+    return BRIG_PROBE_BUSY_AGE_S;
 }
 
 static int measure(struct brig_probe *p, const struct brig_disk_file *f, const struct brig_probe_opts *o,
@@ -113,6 +149,7 @@ static int measure(struct brig_probe *p, const struct brig_disk_file *f, const s
     if (r < 0)
         return r;
     p->measured_s = now_s;
+    brig_probe_age_s(p); /* for its note */
     if (p->disk_bytes_s == 0 || p->rough)
         return 0;
     struct brig_fail why;
@@ -158,5 +195,8 @@ int brig_probe_cached(struct brig_probe *ret, const char *path, const struct bri
         return probe_file(ret, path, o, now_s, fail);
     ret->measured_s = now_s;
     snprintf(ret->why, sizeof ret->why, "no file was named whose disk could be read");
-    return measure_memory(ret, o->threads, fail);
+    int r = measure_memory(ret, o->threads, fail);
+    if (r == 0)
+        brig_probe_age_s(ret); /* for its note */
+    return r;
 }

@@ -14,9 +14,12 @@
 
 #include "proto/base/err.h"
 
-#define BRIG_PROBE_MAX_ROWS    96u
-#define BRIG_PROBE_MAX_AGE_S   (7u * 86400u)
-#define BRIG_PROBE_NOISY_AGE_S 3600u /* of figures that were measured beside other work */
+#define BRIG_PROBE_MAX_ROWS 96u
+/* How long figures are remembered: in general; where the disk's samples differ much; where the machine had
+ * more to do than it has CPUs for, which is just long enough for what is run one after the other. */
+#define BRIG_PROBE_MAX_AGE_S   86400u
+#define BRIG_PROBE_NOISY_AGE_S 3600u
+#define BRIG_PROBE_BUSY_AGE_S  600u
 
 /* One way of reading. */
 struct brig_probe_row {
@@ -31,8 +34,11 @@ struct brig_probe_row {
 };
 
 struct brig_probe {
-    double memory_bytes_s; /* read once by memory_threads threads together, median of 5 */
-    uint32_t memory_threads;
+    double memory_bytes_s; /* read once by memory_threads threads together: the best of many short samples */
+    double memory_median_bytes_s;
+    uint32_t memory_threads, cpus;
+    double load; /* of the minute before, as the system counts it: processes that ran or wanted to; 0: not
+                    known */
     double disk_bytes_s; /* of the best row; 0: there is no figure, and why is in `why` */
     struct brig_probe_row best;
     bool rough;       /* the file is too small for more than a hint; never remembered */

@@ -88,7 +88,10 @@ json_t *brig_probe_json(const struct brig_probe *p)
     json_object_set_new(o, "file_bytes", json_integer((json_int_t)p->file_bytes));
     json_object_set_new(o, "measured_s", json_integer((json_int_t)p->measured_s));
     json_object_set_new(o, "memory_bytes_s", json_real(p->memory_bytes_s));
+    json_object_set_new(o, "memory_median_bytes_s", json_real(p->memory_median_bytes_s));
     json_object_set_new(o, "memory_threads", json_integer(p->memory_threads));
+    json_object_set_new(o, "cpus", json_integer(p->cpus));
+    json_object_set_new(o, "load", json_real(p->load));
     json_object_set_new(o, "disk_bytes_s", p->disk_bytes_s > 0 ? json_real(p->disk_bytes_s) : json_null());
     json_object_set_new(o, "best", p->disk_bytes_s > 0 ? row_json(&p->best) : json_null());
     json_object_set_new(o, "note", p->note[0] != '\0' ? json_string(p->note) : json_null());
@@ -147,13 +150,15 @@ static bool take_row(struct brig_probe_row *ret, const json_t *o)
 
 static bool take_entry(struct brig_probe *p, const json_t *o, uint64_t now_s)
 {
-    uint64_t threads;
+    uint64_t threads, cpus;
     const json_t *rows = json_object_get(o, "rows");
     size_t n = json_array_size(rows);
     if (!take_whole(o, "measured_s", 0, now_s, &p->measured_s) ||
         now_s - p->measured_s > BRIG_PROBE_MAX_AGE_S ||
         !take_whole(o, "memory_threads", 1, 65536, &threads) || n > BRIG_PROBE_MAX_ROWS ||
+        !take_whole(o, "cpus", 1, 65536, &cpus) || !take_speed(o, "load", 0, &p->load) ||
         !take_speed(o, "memory_bytes_s", 1, &p->memory_bytes_s) ||
+        !take_speed(o, "memory_median_bytes_s", 1, &p->memory_median_bytes_s) ||
         !take_speed(o, "disk_bytes_s", 1, &p->disk_bytes_s) ||
         !take_row(&p->best, json_object_get(o, "best")) || !take_text(o, "disk", p->disk, sizeof p->disk) ||
         !take_text(o, "file", p->file, sizeof p->file) ||
@@ -165,6 +170,7 @@ static bool take_entry(struct brig_probe *p, const json_t *o, uint64_t now_s)
         if (!take_row(&p->rows[i], json_array_get(rows, i)))
             return false;
     p->memory_threads = (uint32_t)threads;
+    p->cpus = (uint32_t)cpus;
     p->n_rows = (uint32_t)n;
     return true;
 }
@@ -178,8 +184,8 @@ bool brig_probe_recall(struct brig_probe *p, uint64_t now_s)
         if (is_for(json_array_get(list, i), p))
             good = take_entry(&found, json_array_get(list, i), now_s);
     json_decref(list);
-    if (good && brig_probe_noisy(&found))
-        good = now_s - found.measured_s <= BRIG_PROBE_NOISY_AGE_S;
+    if (good)
+        good = now_s - found.measured_s <= brig_probe_age_s(&found);
     if (good) {
         *p = found;
         p->remembered = true;

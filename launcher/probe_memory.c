@@ -55,7 +55,8 @@ static uint64_t sum_all(const uint64_t *v, size_t each, unsigned threads)
     return sum;
 }
 
-int brig_probe_memory(unsigned threads, unsigned n, double *ret_bytes_s, struct brig_fail *fail)
+int brig_probe_memory(unsigned threads, unsigned n, unsigned pieces, double *ret_bytes_s,
+                      struct brig_fail *fail)
 {
     threads = threads < 1 ? 1 : threads > PROBE_MAX_THREADS ? PROBE_MAX_THREADS : threads;
     uint64_t *v = mmap(NULL, PROBE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -63,11 +64,11 @@ int brig_probe_memory(unsigned threads, unsigned n, double *ret_bytes_s, struct 
         return brig_fail_errno(fail, BRIG_ENOMEM, "memory for the bandwidth probe");
     for (size_t i = 0; i < PROBE_BYTES / sizeof *v; i++)
         v[i] = 1;
-    size_t each = PROBE_BYTES / sizeof *v / threads / 32 * 32;
+    size_t each = PROBE_BYTES / sizeof *v / pieces / threads / 32 * 32;
     bool right = true;
     for (unsigned i = 0; i < n; i++) {
         uint64_t begin = brig_clock_ns();
-        uint64_t sum = sum_all(v, each, threads);
+        uint64_t sum = sum_all(v + i % pieces * (each * threads), each, threads);
         uint64_t ns = brig_clock_ns() - begin;
         right = right && sum == (uint64_t)each * threads && ns > 0; /* all ones: the sum is the length */
         ret_bytes_s[i] = right ? (double)(sum * sizeof *v) * (double)BRIG_NS_PER_S / (double)ns : 0;
@@ -79,7 +80,7 @@ int brig_probe_memory(unsigned threads, unsigned n, double *ret_bytes_s, struct 
 int brig_probe_read_once(unsigned threads, double *ret_bytes_s, struct brig_fail *fail)
 {
     double once;
-    int r = brig_probe_memory(threads, 1, &once, fail);
+    int r = brig_probe_memory(threads, 1, 1, &once, fail);
     if (r == 0)
         *ret_bytes_s = once;
     return r;

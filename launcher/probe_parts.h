@@ -5,8 +5,10 @@
 #include "launcher/probe.h"
 #include "proto/disk/file.h"
 
-/* Fill a buffer of 256 MiB and sum it n times, shared between so many threads; bytes per second of each. */
-int brig_probe_memory(unsigned threads, unsigned n, double *ret_bytes_s, struct brig_fail *fail);
+/* Fill a buffer of 256 MiB and sum n pieces of it, of so many that it is taken for, shared between so many
+ * threads; bytes per second of each. */
+int brig_probe_memory(unsigned threads, unsigned n, unsigned pieces, double *ret_bytes_s,
+                      struct brig_fail *fail);
 
 /* Fill p's figures of the disk by reading this file; file: opened without `direct`. */
 int brig_probe_disk(struct brig_probe *p, const struct brig_disk_file *file,
@@ -19,8 +21,16 @@ int brig_probe_disk(struct brig_probe *p, const struct brig_disk_file *file,
 const struct brig_probe_row *brig_probe_best(const struct brig_probe *p);
 
 /* Whether the best row's samples differ so much that something else must have been at work; says so in
- * p->note when that is empty. Such figures are remembered for BRIG_PROBE_NOISY_AGE_S only. */
+ * p->note when that is empty. A disk that is shared does so by itself. */
 bool brig_probe_noisy(struct brig_probe *p);
+
+/* Whether the machine had other work: its load was above the number of its CPUs, or half of the samples of
+ * the memory fell far behind the best. Whatever was measured then may be too low. */
+bool brig_probe_busy(const struct brig_probe *p);
+
+/* For how long p's figures are remembered, by the two above; what is to be said of that is put into p->note.
+ */
+uint32_t brig_probe_age_s(struct brig_probe *p);
 
 /* Overwrite p with what is remembered for p->host and p->device. False when there is nothing, or it is too
  * old or not what can be believed; p is as it was then. */

@@ -20,9 +20,12 @@ static void progress(void *arg, uint64_t done_ms, uint64_t total_ms)
     brig_progress_update(arg, (size_t)done_ms, (size_t)total_ms);
 }
 
-/* What is known of the machine; with measure it is measured when nothing is remembered. */
+#define NOTE_MAX 256
+
+/* What is known of the machine; with measure it is measured when nothing is remembered, and what is to be
+ * known of the figures is put into note. */
 static int speed_of(struct brig_plan_speed *ret, const struct brig_settings *s, const struct brig_model *m,
-                    bool measure, struct brig_fail *fail)
+                    bool measure, char note[NOTE_MAX], struct brig_fail *fail)
 {
     struct brig_probe p;
     struct brig_progress bar;
@@ -34,6 +37,8 @@ static int speed_of(struct brig_plan_speed *ret, const struct brig_settings *s, 
     brig_progress_wipe(&bar);
     if (r < 0)
         return r;
+    if (!p.remembered && !p.rough)
+        snprintf(note, NOTE_MAX, "%.255s", p.note);
     ret->memory_bytes_s = p.memory_bytes_s;
     ret->disk_bytes_s = p.disk_bytes_s;
     if (p.disk_bytes_s > 0) {
@@ -51,15 +56,20 @@ static int speed_of(struct brig_plan_speed *ret, const struct brig_settings *s, 
 static int plan_and_measure(struct brig_plan *ret, struct brig_plan_wish *wish, const struct brig_settings *s,
                             bool measure, struct brig_fail *fail)
 {
-    int r = speed_of(&wish->speed, s, wish->model, measure, fail);
+    char note[NOTE_MAX] = "";
+    int r = speed_of(&wish->speed, s, wish->model, measure, note, fail);
     if (r == 0)
         r = brig_plan_make(ret, wish, fail);
-    if (r < 0 || measure || ret->hold != BRIG_HOLD_STREAM || wish->speed.disk_bytes_s > 0 ||
-        brig_enclosed_bytes() != 0)
-        return r;
-    brig_plan_release(ret);
-    r = speed_of(&wish->speed, s, wish->model, true, fail);
-    return r < 0 ? r : brig_plan_make(ret, wish, fail);
+    if (r == 0 && !measure && ret->hold == BRIG_HOLD_STREAM && wish->speed.disk_bytes_s <= 0 &&
+        brig_enclosed_bytes() == 0) {
+        brig_plan_release(ret);
+        r = speed_of(&wish->speed, s, wish->model, true, note, fail);
+        if (r == 0)
+            r = brig_plan_make(ret, wish, fail);
+    }
+    if (r == 0 && note[0] != '\0' && !s->quiet) /* beside a failure it would be a second line */
+        fprintf(stderr, "brigade: speeds of memory and disk: %s\n", note);
+    return r;
 }
 
 int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const struct brig_model *m,
@@ -89,7 +99,12 @@ int brig_budget_plan(struct brig_plan *ret, const struct brig_settings *s, const
         r = brig_lineup_count(m, s->shards, &wish.n_shards, fail);
     if (r < 0)
         return r;
-    r = plan_and_measure(ret, &wish, s, need->measure, fail);
+    if (need->speed != NULL) {
+        wish.speed = *need->speed;
+        r = brig_plan_make(ret, &wish, fail);
+    } else {
+        r = plan_and_measure(ret, &wish, s, need->measure, fail);
+    }
     return r < 0 && fail->code == BRIG_ELIMIT ? brig_fail_prefix(fail, "--ram") : r;
 }
 

@@ -10,10 +10,11 @@
 
 /* What a plan is made for, beyond settings. */
 struct brig_budget_need {
-    const struct brig_model *draft; /* NULL: none */
-    uint32_t ctx;                   /* 0: as the settings say, or chosen */
-    unsigned n_shards;              /* 0: as the settings say, or chosen; UINT_MAX: one for each cell */
-    bool whole_rows;                /* whole rows of logits for each token that is sent */
+    const struct brig_model *draft;      /* NULL: none */
+    const struct brig_plan_speed *speed; /* what is known of the machine; NULL: to be found out */
+    uint32_t ctx;                        /* 0: as the settings say, or chosen */
+    unsigned n_shards;                   /* 0: as the settings say, or chosen; UINT_MAX: one for each cell */
+    bool whole_rows;                     /* whole rows of logits for each token that is sent */
     bool tokenizer;
     bool measure; /* the machine, when nothing is known of it; it takes time, and memory that no budget has */
 };

@@ -38,7 +38,8 @@ static int need_of(const struct brig_settings *s, struct brig_budget_need *ret, 
 
 /* A token without the draft model, whose memory the weights then have; 0: not known, or no draft model. */
 static int without_draft(double *ret_token_s, const struct brig_settings *s, const struct brig_model *m,
-                         const struct brig_budget_need *need, struct brig_fail *fail)
+                         const struct brig_budget_need *need, const struct brig_plan *with,
+                         struct brig_fail *fail)
 {
     struct brig_budget_need alone = *need;
     struct brig_plan p;
@@ -46,6 +47,7 @@ static int without_draft(double *ret_token_s, const struct brig_settings *s, con
     if (need->draft == NULL)
         return 0;
     alone.draft = NULL;
+    alone.speed = &with->speed;
     int r = brig_budget_plan(&p, s, m, &alone, fail);
     if (r < 0)
         return r;
@@ -99,7 +101,7 @@ static int run(const struct brig_settings *s, struct brig_fail *fail)
     if (r == 0)
         r = brig_budget_plan(&plan, s, m, &need, fail);
     if (r == 0)
-        r = without_draft(&alone_token_s, s, m, &need, fail);
+        r = without_draft(&alone_token_s, s, m, &need, &plan, fail);
     if (r == 0)
         r = print(&plan, s, m, alone_token_s, fail);
     brig_plan_release(&plan);

@@ -61,8 +61,9 @@ static void print_text(struct brig_probe *p)
 {
     char size[16];
     printf("machine  %s\n", p->host);
-    printf("memory   %.2f GB/s, read once by %u thread%s\n", p->memory_bytes_s / 1e9, p->memory_threads,
-           p->memory_threads == 1 ? "" : "s");
+    printf("memory   %.2f GB/s, read once by %u thread%s (half of the samples above %.2f)\n",
+           p->memory_bytes_s / 1e9, p->memory_threads, p->memory_threads == 1 ? "" : "s",
+           p->memory_median_bytes_s / 1e9);
     if (p->disk_bytes_s > 0) {
         printf("disk     %.3f GB/s%s: %s, %s, requests of %s, %u in flight (median of %u)\n",
                p->disk_bytes_s / 1e9, p->rough ? ", a rough figure" : "", p->best.how,
@@ -119,17 +120,19 @@ const struct brig_verb brig_verb_probe = {
     .name = "probe",
     .help = "measure what memory and disk of this machine can do",
     .usage = "[MODEL|FILE] [--json] [--fresh]",
-    .about = "Reads memory once, and pieces of the file in many ways for three seconds: sizes and numbers of "
-             "requests,\n"
-             "io_uring and threads, past the page cache and through it (what is cached of those pieces is "
-             "dropped\n"
-             "before). The best way is remembered for this machine and disk, for a week. Nothing is written "
-             "to the\n"
-             "disk that is measured. Without a file only the memory is measured.\n"
-             "\n"
-             "examples:\n"
-             "  brigade probe MODEL\n"
-             "  brigade probe MODEL --fresh --json\n",
+    .about =
+        "Reads memory once, and pieces of the file in many ways for three seconds: sizes and numbers of "
+        "requests,\n"
+        "io_uring and threads, past the page cache and through it (what is cached of those pieces is "
+        "dropped\n"
+        "before). The best way is remembered for this machine and disk, for a day, and for minutes where\n"
+        "the machine had other work. Nothing is written "
+        "to the\n"
+        "disk that is measured. Without a file only the memory is measured.\n"
+        "\n"
+        "examples:\n"
+        "  brigade probe MODEL\n"
+        "  brigade probe MODEL --fresh --json\n",
     .operand = "FILE",
     .run = run,
 };

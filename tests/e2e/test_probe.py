@@ -48,6 +48,10 @@ def test_small_file(world):
 def test_memory_alone(world):
     j = json.loads(world.good("probe", "--json").out)
     assert j["memory_bytes_s"] > 1e7 and j["disk_bytes_s"] is None and j["why"]
+    assert 0 < j["memory_median_bytes_s"] <= j["memory_bytes_s"] and j["load"] >= 0
+    # Which it is this machine decides, and both are said.
+    busy = j["load"] > j["cpus"] or j["memory_bytes_s"] > 1.5 * j["memory_median_bytes_s"]
+    assert busy == (j["note"] is not None and "other work" in j["note"])
 
 
 def test_refusals(world):

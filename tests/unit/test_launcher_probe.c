@@ -60,7 +60,10 @@ static struct brig_probe example(const char *host)
 {
     struct brig_probe p = {
         .memory_bytes_s = 12.5e9,
+        .memory_median_bytes_s = 12e9,
         .memory_threads = 3,
+        .cpus = 4,
+        .load = 3.5,
         .disk_bytes_s = 1.25e9,
         .device = "ef53:1234 8:1",
         .disk = "sda",
@@ -96,6 +99,28 @@ static void remember(const struct brig_probe *p)
         fail_msg("%s", why.text);
 }
 
+/* More work than CPUs, or memory that was fast for moments only: used, said, and not kept; whatever the disk.
+ */
+static void busy_is_forgotten_soon(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        struct brig_probe p = example("b"), q;
+        p.load = (i & 1) == 0 ? 4.1 : 4.0;
+        p.memory_median_bytes_s = (i & 1) == 0 ? 12e9 : 8e9;
+        if (i >= 2)
+            p.best.most = 2.1 * p.best.least;
+        remember(&p);
+        assert_true(recalled("b", NOW + BRIG_PROBE_BUSY_AGE_S));
+        assert_false(recalled("b", NOW + BRIG_PROBE_BUSY_AGE_S + 1));
+        q = question("b");
+        assert_true(brig_probe_recall(&q, NOW) && brig_probe_busy(&q));
+        assert_non_null(strstr(q.note, "other work (load 4."));
+    }
+    struct brig_probe quiet = example("b"), q = question("b");
+    remember(&quiet);
+    assert_true(brig_probe_recall(&q, NOW + BRIG_PROBE_MAX_AGE_S) && q.note[0] == '\0');
+}
+
 static void remembered(void **state)
 {
     (void)state;
@@ -116,7 +141,7 @@ static void remembered(void **state)
     p = question("a");
     p.device[0] = 'x';
     assert_false(brig_probe_recall(&p, NOW));
-    p = b; /* measured beside other work: not for long, and said */
+    p = b; /* a disk that is slow and fast by turns: not for long, and said */
     p.best.most = 2.1 * p.best.least;
     p.note[0] = '\0';
     remember(&p);
@@ -125,6 +150,7 @@ static void remembered(void **state)
     p = question("b");
     assert_true(brig_probe_recall(&p, NOW));
     assert_non_null(strstr(p.note, "other work"));
+    busy_is_forgotten_soon();
     a.disk_bytes_s = 7e8; /* the newer of one machine and disk takes the place of the older */
     remember(&a);
     p = question("a");
@@ -149,6 +175,10 @@ static void distrusted(void **state)
         {"memory_bytes_s", "1e300", false},
         {"memory_bytes_s", "\"1\"", false},
         {"memory_threads", "0", false},
+        {"memory_median_bytes_s", NULL, false},
+        {"load", "-1", false},
+        {"load", NULL, false},
+        {"cpus", "0", false},
         {"disk_bytes_s", "null", false},
         {"disk_bytes_s", "-5", false},
         {"disk_bytes_s", NULL, false},
