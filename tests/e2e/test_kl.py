@@ -86,8 +86,9 @@ def text_ids(world, model):
 
 
 def measure(world, model, ids, best=None):
-    """Prints a line of the table and checks the limits. The exact and the quick run compute at the same time."""
-    runs = [Stream(world, model, ids, "--exact"), Stream(world, model, ids)]
+    """Prints a line of the table and checks the limits. The exact and the quick run compute at the same time, with one
+    thread each: two for each would wait for one another."""
+    runs = [Stream(world, model, ids, "--threads", "1", *how) for how in (("--exact",), ())]
     figures = []
     try:
         against = pieces(best) if best is not None else itertools.repeat(None)
