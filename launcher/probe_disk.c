@@ -318,21 +318,21 @@ static uint64_t flight_of(const struct brig_probe_row *row)
     return (uint64_t)row->request_bytes * row->depth;
 }
 
-/* The fastest with at least so many samples; then, of those within 5 % of it, the one with the fewest bytes
- * in flight. */
+/* The fastest with at least so many samples; then, of those within 5 % of it, the one with the most bytes in
+ * flight: while others compute, whoever asks the disk for more comes late to it. */
 static const struct brig_probe_row *fastest(const struct brig_probe *p, bool direct, uint32_t enough)
 {
-    const struct brig_probe_row *top = NULL, *lean;
+    const struct brig_probe_row *top = NULL, *deep;
     for (uint32_t i = 0; i < p->n_rows; i++)
         if (p->rows[i].direct == direct && p->rows[i].n >= enough &&
             (top == NULL || p->rows[i].bytes_s > top->bytes_s))
             top = &p->rows[i];
-    lean = top;
+    deep = top;
     for (uint32_t i = 0; top != NULL && i < p->n_rows; i++)
         if (p->rows[i].direct == direct && p->rows[i].n >= enough &&
-            p->rows[i].bytes_s >= 0.95 * top->bytes_s && flight_of(&p->rows[i]) < flight_of(lean))
-            lean = &p->rows[i];
-    return lean;
+            p->rows[i].bytes_s >= 0.95 * top->bytes_s && flight_of(&p->rows[i]) > flight_of(deep))
+            deep = &p->rows[i];
+    return deep;
 }
 
 const struct brig_probe_row *brig_probe_best(const struct brig_probe *p)

@@ -16,7 +16,7 @@ int brig_probe_disk(struct brig_probe *p, const struct brig_disk_file *file,
 
 /* The best of p->rows, by median among those with the most samples: the fastest that reads direct, unless one
  * through the page cache, which takes several times the CPU time from those that compute, is faster by a
- * quarter. Of such as are within 5 % of it the one with the fewest bytes in flight. NULL: no row has a
+ * quarter. Of such as are within 5 % of it the one with the most bytes in flight. NULL: no row has a
  * figure. */
 const struct brig_probe_row *brig_probe_best(const struct brig_probe *p);
 

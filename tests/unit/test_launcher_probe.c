@@ -267,8 +267,12 @@ static void best(void **state)
         .rows = {row("uring", true, 8192, 2, 10, 1.00e9), row("uring", true, 1024, 4, 10, 0.97e9),
                  row("threads", false, 256, 1, 10, 1.21e9), row("uring", true, 512, 1, 5, 9e9),
                  row("threads", true, 256, 8, 0, 0), row("uring", true, 256, 1, 10, 0.9e9)}};
-    assert_ptr_equal(brig_probe_best(&p),
-                     &p.rows[1]); /* near the best direct, less in flight; luck does not count */
+    assert_ptr_equal(brig_probe_best(&p), &p.rows[0]); /* luck does not count */
+    p.rows[1].bytes_s = 1.04e9;
+    assert_ptr_equal(brig_probe_best(&p), &p.rows[0]); /* near the best direct, more in flight */
+    p.rows[1].bytes_s = 1.1e9;
+    assert_ptr_equal(brig_probe_best(&p), &p.rows[1]);
+    p.rows[1].bytes_s = 0.97e9;
     p.rows[2].bytes_s = 1.3e9;
     assert_ptr_equal(brig_probe_best(&p), &p.rows[2]); /* much faster, whatever it takes of the CPUs */
     p.rows[3].n = 10;
