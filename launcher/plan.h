@@ -46,7 +46,9 @@ const char *brig_plan_regime_name(enum brig_plan_regime regime); /* "disk-bound"
 struct brig_plan_speed {
     double memory_bytes_s; /* read once, by all threads */
     double disk_bytes_s;   /* the best reader setting on the disk that holds the model */
-    unsigned threads;      /* that compute; at least 1 */
+    /* Both at the same time; 0: not known, and then each is as fast as alone. */
+    double beside_memory_bytes_s, beside_disk_bytes_s;
+    unsigned threads; /* that compute; at least 1 */
     /* How the disk was read when it was that fast; zeros: a shard's own choice. Memory is not looked at. */
     struct brig_stream_set reading;
 };

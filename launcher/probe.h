@@ -41,6 +41,9 @@ struct brig_probe {
                     known */
     double disk_bytes_s; /* of the best row; 0: there is no figure, and why is in `why` */
     struct brig_probe_row best;
+    /* Both at the same time, the disk in the best way: they share memory, CPUs and, in a virtual machine, the
+     * CPU that serves the disk. 0: not measured. */
+    double beside_memory_bytes_s, beside_disk_bytes_s;
     bool rough;       /* the file is too small for more than a hint; never remembered */
     char why[256];    /* empty, or why disk_bytes_s is 0 */
     char note[256];   /* empty, or what is to be known about the figure: io_uring refused, much other work */

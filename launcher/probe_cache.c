@@ -93,6 +93,8 @@ json_t *brig_probe_json(const struct brig_probe *p)
     json_object_set_new(o, "cpus", json_integer(p->cpus));
     json_object_set_new(o, "load", json_real(p->load));
     json_object_set_new(o, "disk_bytes_s", p->disk_bytes_s > 0 ? json_real(p->disk_bytes_s) : json_null());
+    json_object_set_new(o, "beside_memory_bytes_s", json_real(p->beside_memory_bytes_s));
+    json_object_set_new(o, "beside_disk_bytes_s", json_real(p->beside_disk_bytes_s));
     json_object_set_new(o, "best", p->disk_bytes_s > 0 ? row_json(&p->best) : json_null());
     json_object_set_new(o, "note", p->note[0] != '\0' ? json_string(p->note) : json_null());
     json_object_set_new(o, "rows", rows);
@@ -160,6 +162,8 @@ static bool take_entry(struct brig_probe *p, const json_t *o, uint64_t now_s)
         !take_speed(o, "memory_bytes_s", 1, &p->memory_bytes_s) ||
         !take_speed(o, "memory_median_bytes_s", 1, &p->memory_median_bytes_s) ||
         !take_speed(o, "disk_bytes_s", 1, &p->disk_bytes_s) ||
+        !take_speed(o, "beside_memory_bytes_s", 0, &p->beside_memory_bytes_s) ||
+        !take_speed(o, "beside_disk_bytes_s", 0, &p->beside_disk_bytes_s) ||
         !take_row(&p->best, json_object_get(o, "best")) || !take_text(o, "disk", p->disk, sizeof p->disk) ||
         !take_text(o, "file", p->file, sizeof p->file) ||
         !take_whole(o, "file_bytes", 1, INT64_MAX, &p->file_bytes))

@@ -2,11 +2,13 @@
 #include "launcher/probe_parts.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
 #include "proto/base/clock.h"
+#include "proto/base/mem.h"
 
 #define PROBE_BYTES       ((size_t)256 << 20)
 #define PROBE_MAX_THREADS 64u
@@ -75,6 +77,79 @@ int brig_probe_memory(unsigned threads, unsigned n, unsigned pieces, double *ret
     }
     munmap(v, PROBE_BYTES);
     return right ? 0 : brig_fail_set(fail, BRIG_EINTERNAL, "the bandwidth probe summed wrongly");
+}
+
+/* ---- beside something else ---- */
+
+#define LOAD_PIECE ((size_t)4 << 20) /* between looks whether it is over */
+
+struct reader {
+    struct brig_probe_load *load;
+    struct part part; /* what is being summed */
+    uint64_t bytes;
+    pthread_t thread;
+    bool started;
+};
+
+struct brig_probe_load {
+    uint64_t *v;
+    atomic_bool stop;
+    uint64_t begin_ns;
+    unsigned n;
+    struct reader readers[PROBE_MAX_THREADS];
+};
+
+static void *read_on(void *arg)
+{
+    struct reader *r = arg;
+    size_t pieces = PROBE_BYTES / LOAD_PIECE;
+    for (size_t i = 0; !atomic_load_explicit(&r->load->stop, memory_order_relaxed); i++) {
+        size_t at = (i + (size_t)(r - r->load->readers) * (pieces / r->load->n)) % pieces;
+        r->part = (struct part){.v = r->load->v + at * (LOAD_PIECE / sizeof *r->part.v),
+                                .n = LOAD_PIECE / sizeof *r->part.v};
+        sum_part(&r->part);
+        r->bytes += LOAD_PIECE;
+    }
+    return NULL;
+}
+
+int brig_probe_load_start(struct brig_probe_load **ret, unsigned threads, struct brig_fail *fail)
+{
+    struct brig_probe_load *l = brig_alloc(1, sizeof *l);
+    if (l != NULL)
+        l->v = brig_alloc(PROBE_BYTES, 1);
+    if (l == NULL || l->v == NULL) {
+        brig_free(l);
+        return brig_fail_set(fail, BRIG_ENOMEM, "memory for the bandwidth probe");
+    }
+    l->n = threads < 1 ? 1 : threads > PROBE_MAX_THREADS ? PROBE_MAX_THREADS : threads;
+    l->begin_ns = brig_clock_ns();
+    for (unsigned i = 0; i < l->n; i++) {
+        struct reader *r = &l->readers[i];
+        r->load = l;
+        r->started = pthread_create(&r->thread, NULL, read_on, r) == 0;
+        if (!r->started) {
+            brig_probe_load_stop(l);
+            return brig_fail_set(fail, BRIG_EIO, "no threads for the bandwidth probe");
+        }
+    }
+    *ret = l;
+    return 0;
+}
+
+double brig_probe_load_stop(struct brig_probe_load *l)
+{
+    uint64_t sum = 0;
+    atomic_store(&l->stop, true);
+    for (unsigned i = 0; i < l->n && l->readers[i].load != NULL; i++) {
+        if (l->readers[i].started)
+            pthread_join(l->readers[i].thread, NULL);
+        sum += l->readers[i].bytes;
+    }
+    double s = (double)(brig_clock_ns() - l->begin_ns) / (double)BRIG_NS_PER_S;
+    brig_free(l->v);
+    brig_free(l);
+    return s > 0 ? (double)sum / s : 0;
 }
 
 int brig_probe_read_once(unsigned threads, double *ret_bytes_s, struct brig_fail *fail)

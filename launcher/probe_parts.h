@@ -10,6 +10,12 @@
 int brig_probe_memory(unsigned threads, unsigned n, unsigned pieces, double *ret_bytes_s,
                       struct brig_fail *fail);
 
+/* Threads that read memory again and again until they are stopped, and what they read then, bytes per second
+ * of all together. */
+struct brig_probe_load;
+int brig_probe_load_start(struct brig_probe_load **ret, unsigned threads, struct brig_fail *fail);
+double brig_probe_load_stop(struct brig_probe_load *l);
+
 /* Fill p's figures of the disk by reading this file; file: opened without `direct`. */
 int brig_probe_disk(struct brig_probe *p, const struct brig_disk_file *file,
                     const struct brig_probe_opts *opts, struct brig_fail *fail);

@@ -41,6 +41,8 @@ static int speed_of(struct brig_plan_speed *ret, const struct brig_settings *s, 
         snprintf(note, NOTE_MAX, "%.255s", p.note);
     ret->memory_bytes_s = p.memory_bytes_s;
     ret->disk_bytes_s = p.disk_bytes_s;
+    ret->beside_memory_bytes_s = p.beside_memory_bytes_s;
+    ret->beside_disk_bytes_s = p.beside_disk_bytes_s;
     if (p.disk_bytes_s > 0) {
         snprintf(ret->reading.reader, sizeof ret->reading.reader, "%.15s", p.best.how);
         ret->reading.buffered = !p.best.direct;
@@ -151,6 +153,9 @@ static void print_speed(FILE *out, const struct brig_plan *p)
         fprintf(out, "measured    memory %.1f GB/s", p->speed.memory_bytes_s / 1e9);
     if (p->speed.memory_bytes_s > 0 && p->speed.disk_bytes_s > 0)
         fprintf(out, ", disk %.2f GB/s", p->speed.disk_bytes_s / 1e9);
+    if (p->speed.beside_disk_bytes_s > 0)
+        fprintf(out, "; at once %.1f and %.2f GB/s", p->speed.beside_memory_bytes_s / 1e9,
+                p->speed.beside_disk_bytes_s / 1e9);
     if (p->speed.memory_bytes_s > 0)
         fputc('\n', out);
     if (p->seconds_a_token > 0)

@@ -69,6 +69,9 @@ static void print_text(struct brig_probe *p)
                p->disk_bytes_s / 1e9, p->rough ? ", a rough figure" : "", p->best.how,
                p->best.direct ? "past the page cache" : "through the page cache",
                size_text(size, p->best.request_bytes), p->best.depth, p->best.n);
+        if (p->beside_disk_bytes_s > 0)
+            printf("at once  memory %.2f GB/s, disk %.3f GB/s\n", p->beside_memory_bytes_s / 1e9,
+                   p->beside_disk_bytes_s / 1e9);
         printf("file     %s, %.1f MB%s%s\n", p->file, (double)p->file_bytes / 1e6,
                p->disk[0] != '\0' ? ", on " : "", p->disk);
     } else {

@@ -40,6 +40,8 @@ json_t *brig_plan_json(const struct brig_plan *p)
     json_object_set_new(o, "expert_hit_rate", p->hit_rate > 0 ? json_real(p->hit_rate) : json_null());
     json_object_set_new(o, "memory_bytes_s", real_or_null(p->speed.memory_bytes_s));
     json_object_set_new(o, "disk_bytes_s", real_or_null(p->speed.disk_bytes_s));
+    json_object_set_new(o, "beside_memory_bytes_s", real_or_null(p->speed.beside_memory_bytes_s));
+    json_object_set_new(o, "beside_disk_bytes_s", real_or_null(p->speed.beside_disk_bytes_s));
     json_object_set_new(o, "threads", whole(p->speed.threads));
     json_object_set_new(o, "token_s", real_or_null(p->seconds_a_token));
     json_object_set_new(o, "regime",

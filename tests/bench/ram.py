@@ -10,7 +10,8 @@ dropped from the page cache and found under 1 % resident, else the run is void. 
 repack weights (its copy would be memory beyond the budget); each of its thread counts is run, and the best median
 counts. Bytes read are the kernel's: of the program and its children, and of the whole disk. Our own runs are void when
 they read something else for a token than `brigade plan` says. The bound is 1 / max(M / memory speed, (M - P) / disk
-speed), with M and P of the plan and the means of the two probes. What is killed for memory is a row that says "killed";
+speed), with M and P of the plan and the means of the two probes; "at once" is the same with memory and disk as fast
+as they are beside each other. What is killed for memory is a row that says "killed";
 what is not done after --limit seconds is ended and says so. Words after -- go to `brigade bench`.
 
 Needs a cgroup that this user may make (root, or a delegated one: --cgroup FOLDER) and Python alone.
@@ -290,14 +291,30 @@ def median(runs, what):
     return statistics.median(good) if good else None
 
 
+def at_once(row, weights, read):
+    """Tokens a second when memory and disk are read side by side, as fast as both were probed at once, until the shorter
+    one is done, and the other goes on alone."""
+    def mean(name):
+        v = [x[name] for x in row["probes"] if x.get(name)]
+        return statistics.mean(v) if v else None
+    memory, disk, with_disk, with_memory = (mean(n) for n in ("memory_bytes_s", "disk_bytes_s", "beside_memory_bytes_s",
+                                                             "beside_disk_bytes_s"))
+    if not (memory and disk and with_disk and with_memory):
+        return None
+    both = min(weights / with_disk, read / with_memory)
+    return 1 / (both + max(weights - with_disk * both, 0) / memory + max(read - with_memory * both, 0) / disk)
+
+
 def summarise(row):
     p = row["plan"]
     disk = [x["disk_bytes_s"] for x in row["probes"] if x.get("disk_bytes_s")]
     memory = [x["memory_bytes_s"] for x in row["probes"] if x.get("memory_bytes_s")]
     s = {"ram": row["ram"], "budget": row["budget"], "why": row.get("why"), "disk": statistics.mean(disk) if disk else None,
-         "memory": statistics.mean(memory) if memory else None, "bound": None, "brigade": median(row["brigade"], "tok_s")}
+         "memory": statistics.mean(memory) if memory else None, "bound": None, "at_once": None,
+         "brigade": median(row["brigade"], "tok_s")}
     if p and s["memory"] and (s["disk"] or not p["read_bytes"]):
         s["bound"] = 1 / max(p["token_bytes"] / s["memory"], p["read_bytes"] / s["disk"] if p["read_bytes"] else 0)
+        s["at_once"] = at_once(row, p["token_bytes"], p["read_bytes"])
     tokens = [r["plan_s"] for r in row["brigade"] if r["state"] == "good" and r.get("plan_s")]
     s["predicted"] = 1 / statistics.median(tokens) if tokens else None
     speeds = [(median(runs, "tok_s"), t) for t, runs in row["llama"].items()]
@@ -316,13 +333,14 @@ def table(rows):
 
     def ratio(x, y):
         return "%.2f" % (x / y) if x and y else "-"
-    print("| budget | Brigade tok/s | predicted | bound | of bound | llama.cpp tok/s | ratio | bound allows | read MB/token | planned | "
-          "cgroup peak / budget | llama.cpp read GB | disk GB/s | memory GB/s | what else |\n|" + "---|" * 15)
+    print("| budget | Brigade tok/s | predicted | bound | of bound | of bound at once | llama.cpp tok/s | ratio | bound allows | "
+          "read MB/token | planned | cgroup peak / budget | llama.cpp read GB | disk GB/s | memory GB/s | what else |\n|" + "---|" * 16)
     for s in rows:
         notes = [s["why"]] if s["why"] else []
         notes += s["states"] + ["llama.cpp: " + t for t in s["llama_states"]]
-        print("| %s (%.2f GB) | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |" % (
-            s["ram"], s["budget"] / 1e9, num(s["brigade"]), num(s["predicted"]), num(s["bound"]), ratio(s["brigade"], s["bound"]),
+        print("| %s (%.2f GB) | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |" % (
+            s["ram"], s["budget"] / 1e9, num(s["brigade"]), num(s["predicted"]), num(s["bound"]),
+            ratio(s["brigade"], s["bound"]), ratio(s["brigade"], s["at_once"]),
             num(s["llama"]) + (" (-t %s)" % s["llama_threads"] if s["llama"] else ""), ratio(s["brigade"], s["llama"]),
             ratio(s["bound"], s["llama"]), num(s["token_bytes"], 1, 1e6), num(s["planned"], 1, 1e6),
             ratio(s["peak"], s["budget"]), num(s["llama_read"], 2, 1e9), num(s["disk"], 2, 1e9), num(s["memory"], 1, 1e9),

@@ -5,6 +5,8 @@ import pytest
 
 import kit
 
+pytestmark = pytest.mark.alone
+
 FIXTURES = kit.LLAMA.parent
 Q8, F32, Q4 = (str(kit.fixture(kind)) for kind in ("q8_0", "f32", "q4_0"))
 GEMMA, HUB = str(FIXTURES / "gemma3" / "q4_0.gguf"), str(FIXTURES / "gemma3" / "hub")

@@ -312,6 +312,23 @@ static void regimes(void **state)
     assert_int_equal(p.regime, BRIG_PLAN_DISK_BOUND);
     assert_float_equal(p.seconds_a_token, (double)brig_plan_read_bytes(&p) / 1e9, 1e-3);
     brig_plan_release(&p);
+    /* Beside each other, half as fast: the one that takes longer goes on alone. */
+    w.speed = (struct brig_plan_speed){.memory_bytes_s = 2e9,
+                                       .disk_bytes_s = 1e9,
+                                       .beside_memory_bytes_s = 1e9,
+                                       .beside_disk_bytes_s = 0.5e9,
+                                       .threads = 2};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
+        double weights = (double)p.token_bytes / 1e9, read = (double)brig_plan_read_bytes(&p) / 1e9;
+        double both = i == 0 ? weights / 1 : read / 0.5;
+        assert_true((i == 0) == (weights / 1 < read / 0.5));
+        double alone = i == 0 ? (read - 0.5 * both) / 1 : (weights - 1 * both) / 2;
+        assert_float_equal(p.seconds_a_token, both + alone, 1e-3);
+        brig_plan_release(&p);
+        w.budget_bytes += (p.token_bytes + 2 * MIB) / 4 * 3;
+    }
+    w.budget_bytes = 300 * MIB;
     w.speed.disk_bytes_s = 0; /* then nobody knows */
     assert_int_equal(brig_plan_from_line(&p, &w, &m.line, &fail), 0);
     assert_true(p.seconds_a_token == 0);
