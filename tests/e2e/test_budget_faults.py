@@ -27,10 +27,10 @@ def test_a_mapped_file_that_becomes_shorter_is_named(world, mode, shards):
     kit.wait_for_output(process)
     os.truncate(path, 800_000)
     result = failure(world, process, 20, ["shard "])
-    if "it had" in result.err:  # a cold shard that started after it says that
-        assert "%s has 800000 bytes, it had %d" % (path, os.path.getsize(fixture("f32"))) in result.err, result
-    else:
-        assert "%s: the file became shorter while it was in use: it has 800000 bytes" % path in result.err, result
+    words = ["%s: the file became shorter while it was in use: it has 800000 bytes" % path]
+    if mode == "cold":  # a shard that started after it says that
+        words.append("%s has 800000 bytes, it had %d" % (path, os.path.getsize(fixture("f32"))))
+    assert any(w in result.err for w in words), result
 
 
 @pytest.mark.parametrize("shards", ("1", "3"))
