@@ -12,19 +12,6 @@ struct unpacked {
     struct brig_block group[BRIG_PANEL_CHUNK_INT / BRIG_ACT_GROUP];
 };
 
-/* Activations of one token from one group on. */
-struct token {
-    const int8_t *q;
-    const float *d;
-    const int32_t *sum;
-};
-
-static inline struct token token_at(const struct brig_act *x, size_t t, size_t col)
-{
-    size_t at = t * brig_act_stride(x->cols) + col;
-    return (struct token){.q = x->q + at, .d = x->d + at / BRIG_ACT_GROUP, .sum = x->sum + at / 16};
-}
-
 /* The instruction wants unsigned bytes: the signed ones of Q8_0 and its like are moved up by 128. */
 static inline bool is_signed(enum brig_type_id id)
 {
@@ -66,8 +53,8 @@ static inline __m512 add_group(enum brig_type_id id, __m512i isum, __m512 d, __m
 
 /* One token: from the stored block to the sum without leaving the registers. */
 static inline __attribute__((always_inline)) void one(enum brig_type_id id, unsigned block_bytes,
-                                                      struct brig_panel p, struct token x, unsigned n_groups,
-                                                      float *acc)
+                                                      struct brig_panel p, struct brig_token x,
+                                                      unsigned n_groups, float *acc)
 {
     __m512 a = _mm512_load_ps(acc);
     for (unsigned g = 0; g < n_groups; g++, x.q += BRIG_ACT_GROUP) {
@@ -114,8 +101,8 @@ static inline __m512i times_offset(enum brig_type_id id, __m512i v)
 }
 
 /* n groups of `columns` columns, 32 or 16. */
-static inline __attribute__((always_inline)) void factors_of(enum brig_type_id id, unsigned columns,
-                                                             struct token x, unsigned n, struct factors *f)
+static inline __attribute__((always_inline)) void
+factors_of(enum brig_type_id id, unsigned columns, struct brig_token x, unsigned n, struct factors *f)
 {
     const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     const __m512i halves = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
@@ -154,14 +141,14 @@ static inline __attribute__((always_inline)) void tile_group(enum brig_type_id i
 
 /* N tokens, N a constant: their sums stay in registers while the weights pass by. */
 static inline __attribute__((always_inline)) void tile(enum brig_type_id id, const int N,
-                                                       const struct unpacked *s, struct token x,
+                                                       const struct unpacked *s, struct brig_token x,
                                                        size_t stride, unsigned n_groups, float *acc)
 {
     struct factors f[8];
     __m512 a[8];
     for (int k = 0; k < N; k++) {
-        struct token t = {x.q, x.d + (size_t)k * (stride / BRIG_ACT_GROUP),
-                          x.sum + (size_t)k * (stride / 16)};
+        struct brig_token t = {x.q, x.d + (size_t)k * (stride / BRIG_ACT_GROUP),
+                               x.sum + (size_t)k * (stride / 16)};
         factors_of(id, BRIG_ACT_GROUP, t, n_groups, &f[k]);
         a[k] = _mm512_load_ps(acc + 16 * k);
     }
@@ -179,13 +166,13 @@ static inline __attribute__((always_inline)) void tiles(enum brig_type_id id, co
 {
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
-        tile(id, 8, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
+        tile(id, 8, s, brig_token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
     if (t + 4 <= n_tokens) {
-        tile(id, 4, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
+        tile(id, 4, s, brig_token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
         t += 4;
     }
     for (; t < n_tokens; t++)
-        tile(id, 1, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
+        tile(id, 1, s, brig_token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
 }
 
 static inline __attribute__((always_inline)) void many(enum brig_type_id id, unsigned block_bytes,
@@ -213,14 +200,14 @@ static inline __attribute__((always_inline)) void chain_k(enum brig_type_id id, 
 
 /* tile for the types with groups of 16 columns. */
 static inline __attribute__((always_inline)) void tile_16(enum brig_type_id id, const int N,
-                                                          const struct brig_block16 *s, struct token x,
+                                                          const struct brig_block16 *s, struct brig_token x,
                                                           size_t stride, unsigned n_groups, float *acc)
 {
     struct factors f[8];
     __m512 a[8];
     for (int k = 0; k < N; k++) {
-        struct token t = {x.q, x.d + (size_t)k * (stride / BRIG_ACT_GROUP),
-                          x.sum + (size_t)k * (stride / 16)};
+        struct brig_token t = {x.q, x.d + (size_t)k * (stride / BRIG_ACT_GROUP),
+                               x.sum + (size_t)k * (stride / 16)};
         factors_of(id, 16, t, n_groups, &f[k]);
         a[k] = _mm512_load_ps(acc + 16 * k);
     }
@@ -237,9 +224,9 @@ static inline __attribute__((always_inline)) void tiles_16(enum brig_type_id id,
 {
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
-        tile_16(id, 8, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
+        tile_16(id, 8, s, brig_token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
     for (; t < n_tokens; t++)
-        tile_16(id, 1, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
+        tile_16(id, 1, s, brig_token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + 16 * t);
 }
 
 /* A chunk is one block of Q6_K. */
@@ -292,7 +279,7 @@ static inline __attribute__((always_inline)) void chain_64(enum brig_type_id id,
                            size_t col, unsigned n_groups, float *acc)                                        \
     {                                                                                                        \
         if (n_tokens == 1)                                                                                   \
-            one(BRIG_TYPE_##ID, block_bytes, p, token_at(x, first, col), n_groups, acc);                     \
+            one(BRIG_TYPE_##ID, block_bytes, p, brig_token_at(x, first, col), n_groups, acc);                \
         else                                                                                                 \
             many(BRIG_TYPE_##ID, block_bytes, p, x, first, n_tokens, col, n_groups, acc);                    \
     }

@@ -10,19 +10,6 @@ enum {
     GROUPS_16 = BRIG_PANEL_CHUNK_INT / 16
 };
 
-/* Activations of one token from one group on. */
-struct token {
-    const int8_t *q;
-    const float *d;
-    const int32_t *sum;
-};
-
-static inline struct token token_at(const struct brig_act *x, size_t t, size_t col)
-{
-    size_t at = t * brig_act_stride(x->cols) + col;
-    return (struct token){.q = x->q + at, .d = x->d + at / BRIG_ACT_GROUP, .sum = x->sum + at / 16};
-}
-
 static inline void fetch(const uint8_t *p, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i += 64)
@@ -58,8 +45,8 @@ static inline brig_vf group32(enum brig_type_id id, const struct brig_block *b, 
 
 /* One token: from the stored block to the sum without leaving the registers. */
 static inline __attribute__((always_inline)) void one(enum brig_type_id id, unsigned block_bytes,
-                                                      struct brig_panel p, struct token x, unsigned n_groups,
-                                                      float *acc)
+                                                      struct brig_panel p, struct brig_token x,
+                                                      unsigned n_groups, float *acc)
 {
     brig_vf a = brig_vf_load(acc);
     for (unsigned g = 0; g < n_groups; g++) {
@@ -73,7 +60,7 @@ static inline __attribute__((always_inline)) void one(enum brig_type_id id, unsi
 
 /* N tokens, N a constant: their sums stay in registers while the weights pass by. */
 static inline __attribute__((always_inline)) void tile(enum brig_type_id id, const unsigned N,
-                                                       const struct brig_block *s, struct token x,
+                                                       const struct brig_block *s, struct brig_token x,
                                                        size_t stride, unsigned n_groups, float *acc)
 {
     brig_vf a[8];
@@ -89,7 +76,7 @@ static inline __attribute__((always_inline)) void tile(enum brig_type_id id, con
 
 /* The same for groups of 16 columns. */
 static inline __attribute__((always_inline)) void tile_16(enum brig_type_id id, const unsigned N,
-                                                          const struct brig_block16 *s, struct token x,
+                                                          const struct brig_block16 *s, struct brig_token x,
                                                           size_t stride, unsigned n_groups, float *acc)
 {
     brig_vf a[8];
@@ -114,9 +101,11 @@ static inline __attribute__((always_inline)) void tiles(enum brig_type_id id, co
 {
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
-        tile(id, 8, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + BRIG_LANES * t);
+        tile(id, 8, s, brig_token_at(x, first + t, col), brig_act_stride(x->cols), n_groups,
+             acc + BRIG_LANES * t);
     for (; t < n_tokens; t++)
-        tile(id, 1, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups, acc + BRIG_LANES * t);
+        tile(id, 1, s, brig_token_at(x, first + t, col), brig_act_stride(x->cols), n_groups,
+             acc + BRIG_LANES * t);
 }
 
 static inline __attribute__((always_inline)) void tiles_16(enum brig_type_id id, const struct brig_block16 *s,
@@ -126,10 +115,10 @@ static inline __attribute__((always_inline)) void tiles_16(enum brig_type_id id,
 {
     unsigned t = 0;
     for (; t + 8 <= n_tokens; t += 8)
-        tile_16(id, 8, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups,
+        tile_16(id, 8, s, brig_token_at(x, first + t, col), brig_act_stride(x->cols), n_groups,
                 acc + BRIG_LANES * t);
     for (; t < n_tokens; t++)
-        tile_16(id, 1, s, token_at(x, first + t, col), brig_act_stride(x->cols), n_groups,
+        tile_16(id, 1, s, brig_token_at(x, first + t, col), brig_act_stride(x->cols), n_groups,
                 acc + BRIG_LANES * t);
 }
 
@@ -140,7 +129,7 @@ static inline __attribute__((always_inline)) void chain(enum brig_type_id id, un
 {
     struct brig_block s[GROUPS];
     if (n_tokens == 1) {
-        one(id, block_bytes, p, token_at(x, first, col), n_groups, acc);
+        one(id, block_bytes, p, brig_token_at(x, first, col), n_groups, acc);
         return;
     }
     for (unsigned g = 0; g < n_groups; g++)

@@ -3,7 +3,8 @@
  * pairs into 16 bits, added there as often as nothing can pass them, and only then widened: that is exact.
  * Two weights of 4 bits give at most 2 * 15 * 127 = 3810, so 8 steps fit; of 5 bits 2 * 31 * 127 = 7874, 4
  * steps; of 6 bits 2 * 63 * 127 = 16002, 2 steps; of Q8_0, taken as magnitude times signed activation, at
- * most 2 * 128 * 127 = 32512.
+ * most 2 * 128 * 127 = 32512. With VNNI four products are added in 32 bits at once; the signed bytes of Q8_0
+ * are moved up by 128 for it.
  *
  * A panel is one vector of 8 rows for one token, two for many: their products are done in tiles of 4 tokens,
  * so that six loads feed eight multiplications.
@@ -21,19 +22,6 @@ enum { BRIG_TILE_TOKENS = 4, BRIG_CHUNK_TOKENS = 32 };
 static inline unsigned brig_tile_vectors(unsigned n_tokens)
 {
     return n_tokens == 1 ? 1 : BRIG_MANY_ROWS / BRIG_LANES;
-}
-
-/* Activations of one token from one group on. */
-struct brig_token {
-    const int8_t *q;
-    const float *d;
-    const int32_t *sum;
-};
-
-static inline struct brig_token brig_token_at(const struct brig_act *x, size_t t, size_t col)
-{
-    size_t at = t * brig_act_stride(x->cols) + col;
-    return (struct brig_token){x->q + at, x->d + at / BRIG_ACT_GROUP, x->sum + at / 16};
 }
 
 static inline bool brig_tile_signed(enum brig_type_id id)

@@ -22,6 +22,19 @@ struct brig_block16 {
     brig_vf d, m;
 };
 
+/* Activations of one token from one group on. */
+struct brig_token {
+    const int8_t *q;
+    const float *d;
+    const int32_t *sum;
+};
+
+static inline struct brig_token brig_token_at(const struct brig_act *x, size_t t, size_t col)
+{
+    size_t at = t * brig_act_stride(x->cols) + col;
+    return (struct brig_token){x->q + at, x->d + at / BRIG_ACT_GROUP, x->sum + at / 16};
+}
+
 static inline int brig_block_offset(enum brig_type_id id)
 {
     switch (id) {
