@@ -247,7 +247,9 @@ static int start_drafts(struct brig_lineup *l, const struct brig_bench_table *t,
             return brig_fail_set(fail, BRIG_EUSAGE, "--streams %s: drafts are measured with one stream",
                                  s->bench_streams);
     if (s->bench_random && (s->draft != NULL || s->lookup == BRIG_LOOKUP_ON))
-        return brig_fail_set(fail, BRIG_EUSAGE, "--random-tokens: drafts guess what the model says");
+        return brig_fail_set(
+            fail, BRIG_EUSAGE,
+            "--random-tokens: drafts guess what the model says; leave out --draft and --lookup on");
     int r = brig_drafts_start(&l->drafts, s, &line, &greedy, false, fail);
     if (r < 0 || !l->drafts.any)
         return r;

@@ -7,6 +7,7 @@ import subprocess
 import termios
 import time
 
+import numpy as np
 import pytest
 
 import gguf
@@ -45,6 +46,21 @@ def test_bench(world):
     assert "tokenize:" in result.out and j["tokenize_mb_s"] > 0
     for word in ("decode_tok_s", "prefill_tok_s", "hop_us_p50", "pss_peak_bytes", "bytes_per_token"):
         assert word in text, word
+
+
+def test_bench_goes_on_with_made_up_tokens(world):
+    """What is recorded is the likeliest after each of them, as `logits` has it for the same ids."""
+    path, rows = world.folder / "bench.json", world.folder / "o.npy"
+    args = ("bench", fixture(), "--modes", "warm,cold", "--shards", "2", "-p", "4", "-n", "6", "--repeat", "1", "--random-tokens")
+    world.good(*args, "--skip", "memory,probe,starts,tokenizer", "--json", path, "-q", timeout=60)
+    x, made_up, vocab = 12345, [], json.loads(world.good("inspect", fixture(), "--json").out)["desc"]["vocab"]
+    for _ in range(4 + 5):
+        x = (x * 1664525 + 1013904223) % 2**32
+        made_up.append((x >> 8) % vocab)
+    world.good("logits", fixture(), "--ids", " ".join(map(str, made_up)), "--out", rows, "-q")
+    want = np.load(rows)[3:].argmax(axis=1).tolist()
+    assert [row["ids"] for row in json.loads(path.read_text())["rows"]] == [[want], [want]]
+    world.refused(*args, "--lookup", "on", code=2, says=("--random-tokens", "leave out"))
 
 
 def test_bench_needs_no_tokenizer(world):
